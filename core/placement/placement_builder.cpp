@@ -247,7 +247,10 @@ bool PlacementBuilder::withhold(const CpuSet& cpus, const Vote& vote) {
 }
 
 std::string PlacementBuilder::adjust(const RankedCandidate& ranked) {
-  const ChosenPlacement chosen{ranked.position, decision_.placement, allowed_memory_nodes(request_)};
+  ChosenPlacement chosen{ranked.position, decision_.placement, allowed_memory_nodes(request_)};
+  // Memory is beside the CPUs that were chosen, not beside reserved ones that it has besides.
+  const CpuSet chosen_cpus = decision_.placement.cpus - request_.ledger.reserved;
+  if (has_reserved_cpus(request_) && !chosen_cpus.empty()) chosen.placement.cpus = chosen_cpus;
   std::string reasons;
   std::set<std::string> used;
   for (const Vote& vote : votes_) {

@@ -150,6 +150,7 @@ struct PolicyRequest {
   /// a container without CPUs of its own: the shared ones that it has and keeps, no more and no fewer.
   CpuSet keep;
   CpuSet retained_withheld;  ///< what was withheld for it then
+  NodeSet keep_nodes = {};   ///< only candidates with all of these are used
   bool must_retain = false;  ///< false: it gets `keep` only where that is as good as what it would get without
   /// Set for a container that runs and must be somewhere: it gets the place that is nearest to these nodes, also where
   /// policies reject it.

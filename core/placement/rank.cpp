@@ -40,6 +40,8 @@ std::vector<RankedCandidate> start(const PolicyRequest& request) {
       ranked.distance_to_stay = distance_between(*request.topology, request.candidates[i].nodes, *request.stay_near);
     }
     const char* lacks = shortage(request, ranked.usable);
+    if (lacks == nullptr && !request.keep_nodes.is_subset_of(request.candidates[i].nodes))
+      lacks = "it does not include the nodes of the memory that the container keeps";
     if (lacks == nullptr) continue;
     ranked.rejected = true;
     ranked.opinions.push_back({"core", "reject", 0, lacks});

@@ -358,9 +358,14 @@ TEST(ApplyUpdate, ReadsABurstableContainersRequestAsACreateDoes) {
   EXPECT_TRUE(after.memory_request_estimated);
   update.memory_limit_bytes = 30 * kGiB;
   EXPECT_EQ(apply_update(before, update, machine).memory_request_bytes, 30 * kGiB) << "never more than the limit";
-  for (const std::int64_t says_nothing : {std::int64_t{-997}, std::int64_t{3}, std::int64_t{999}, std::int64_t{1000}}) {
-    update.oom_score_adj = says_nothing;
-    EXPECT_EQ(apply_update(before, update, machine).memory_request_bytes, kGiB) << says_nothing;
+  for (const std::int64_t of_another_class : {std::int64_t{-997}, std::int64_t{1000}}) {
+    update.oom_score_adj = of_another_class;
+    EXPECT_EQ(apply_update(before, update, machine).memory_request_bytes, kGiB) << of_another_class;
+  }
+  for (const std::int64_t may_be_any : {std::int64_t{3}, std::int64_t{999}}) {
+    update.oom_score_adj = may_be_any;
+    EXPECT_EQ(apply_update(before, update, machine).memory_request_bytes, 0) << may_be_any;
+    EXPECT_FALSE(apply_update(before, update, machine).memory_request_estimated) << may_be_any;
   }
   update.oom_score_adj = 960;
   EXPECT_EQ(apply_update(before, update, {}).memory_request_bytes, kGiB) << "the machine's memory is not known";

@@ -43,7 +43,9 @@ TEST_F(StartContainerTest, StartsWhatIsWhereItShouldBe) {
 
 /// Its process is in the cgroup of the sandbox, as where a virtual machine runs what is in the pod.
 TEST_F(StartContainerTest, AContainerWithoutACgroupOfItsOwnGivesItsCpusBack) {
-  begin({in_phase(exclusive("a", {0}), Phase::kCreated), shared("b")}, {pod_of("a")});
+  Allocation sandboxed = in_phase(exclusive("a", {0}), Phase::kCreated);
+  sandboxed.workload.runtime_handler = "gvisor";
+  begin({sandboxed, shared("b")}, {pod_of("a")});
   start_converged("a", cri::ContainerState::kCreated);
   start_converged("b");
   ASSERT_FALSE(committer_->ledger().pool().contains(0));

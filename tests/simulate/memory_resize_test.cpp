@@ -250,6 +250,42 @@ TEST_F(MemoryResize, IsStillKnownAfterARestart) {
   EXPECT_EQ(same.cpus.to_string(), "0-1");
 }
 
+TEST_F(MemoryResize, BeyondWhatThereIsIsNotBoundToTooLittle) {
+  start({"--numa.policy=none"});
+  ASSERT_EQ(create_guaranteed("a", 2, 2).mems.to_string(), "0");
+  // As a new container: not bound. A running one cannot be unbound, but may use all nodes.
+  EXPECT_EQ(resize("a", 2, 200).mems.to_string(), "0-1");
+}
+
+TEST_F(MemoryResize, TakesWhatIsKeptForFailedContainers) {
+  start({}, "pack:1 numa:1(memory=68719476736) core:8 pu:1");
+  create_guaranteed("c", 2, 40);
+  create_guaranteed("p", 2, 8);
+  node_->apply(R"({"op":"exit","pod":"c","container":"main","exit_code":1})");
+  EXPECT_EQ(resize("p", 2, 50).outcome, "ok");
+}
+
+TEST_F(MemoryResize, UnderRestrictedCountsTheNodesThatANewOneWouldNeed) {
+  start({"--numa.policy=restricted", "--numa.reserved-memory=0:48Gi"});
+  ASSERT_EQ(create_guaranteed("p", 2, 8).mems.to_string(), "0");
+  const OperationResult denied = resize("p", 2, 20);
+  EXPECT_EQ(denied.outcome, "denied") << "node 1 alone could have it";
+  EXPECT_THAT(denied.reason,
+              HasSubstr("node 0 has 16.0 GiB of 16.0 GiB memory free, but the container needs 20.0 GiB"));
+}
+
+TEST_F(MemoryResize, OfABurstableContainerWhoseRequestIsNotKnownCountsTheLimit) {
+  start({"--numa.policy=single-numa-node"});
+  create_burstable("web", 10);
+  create_guaranteed("b", 2, 40);
+  EXPECT_EQ(
+      node_
+          ->apply(
+              R"({"op":"update","pod":"web","container":"main","memory_request":52428800,"memory_limit":42949672960})")
+          .outcome,
+      "denied");
+}
+
 TEST_F(MemoryResize, WithMoreCpusIsDecidedOnTogether) {
   start({});
   create_guaranteed("a", 2, 10);

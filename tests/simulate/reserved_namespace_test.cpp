@@ -66,6 +66,31 @@ TEST(ReservedNamespace, KeepsThemWhenCpusComeAndGo) {
   EXPECT_EQ(cpus_after(R"({"op":"online","cpus":"0,20-31"})"), "0-1,16-31");
 }
 
+TEST(ReservedNamespace, GetsThemWhenTheyComeOnline) {
+  SimulatedNode node = node_with("0,16");
+  node.apply(R"({"op":"offline","cpus":"16"})");
+  ASSERT_EQ(create_system(node, "k", 500).cpus.to_string(), "0-15");
+  const OperationResult online = node.apply(R"({"op":"online","cpus":"16"})");
+  ASSERT_EQ(online.changed.size(), 1U);
+  EXPECT_EQ(online.changed[0].cpus.to_string(), "0-16");
+}
+
+TEST(ReservedNamespace, BindsMemoryBesideTheCpusThatWereChosenAndGrows) {
+  SimulatedNode node("pack:2 numa:1(memory=68719476736) core:8 pu:1",
+                     {"--placement.reserved-cpus=0,8", "--plugins.enable=numa", "--numa.memory=bind",
+                      "--numa.policy=single-numa-node"});
+  node.apply(R"({"op":"run_pod","pod":"k","namespace":"kube-system","qos":"burstable"})");
+  const OperationResult system = node.apply(
+      R"({"op":"create","pod":"k","container":"main","cpu_request_milli":500,"memory_request":2147483648,"memory_limit":2147483648})");
+  EXPECT_EQ(system.mems.to_string(), "0");
+  EXPECT_TRUE(system.cpus.contains(8));
+  const OperationResult grown = node.apply(
+      R"({"op":"update","pod":"k","container":"main","memory_request":4294967296,"memory_limit":4294967296})");
+  EXPECT_EQ(grown.outcome, "ok") << grown.reason;
+  EXPECT_EQ(grown.mems.to_string(), "0");
+  EXPECT_EQ(grown.cpus, system.cpus);
+}
+
 TEST(ReservedNamespace, StaysOnThemWhenItsNodeIsTaken) {
   SimulatedNode node = node_with("0-1");
   node.guaranteed("a", 14);

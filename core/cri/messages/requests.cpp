@@ -197,12 +197,13 @@ void apply_memory_limit(std::int64_t limit_bytes, placement::Demand& demand) {
 
 /// Only a Burstable container's tells a request; see demand.hpp.
 void apply_oom_score_adj(std::int64_t oom_score_adj, const DemandRules& rules, placement::Demand& demand) {
-  if (oom_score_adj == 0 || qos_of_oom_score_adj(oom_score_adj) != placement::Qos::kBurstable) return;
+  const bool is_burstable = qos_of_oom_score_adj(oom_score_adj) == placement::Qos::kBurstable;
+  if (oom_score_adj == 0 || !is_burstable || rules.memory_total_bytes <= 0) return;
   const MemoryRequest memory =
       memory_request(placement::Qos::kBurstable, oom_score_adj, demand.memory_limit_bytes, rules.memory_total_bytes);
-  if (!memory.estimated) return;
+  // At the ends of the scale it may be anything, and so it is unknown, as at a create.
   demand.memory_request_bytes = memory.bytes;
-  demand.memory_request_estimated = true;
+  demand.memory_request_estimated = memory.estimated;
 }
 
 }  // namespace

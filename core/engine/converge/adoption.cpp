@@ -139,8 +139,8 @@ void Reconciler::adopt(const PassPtr& pass, const cri::ContainerDetail& detail) 
                          may_be_starting(detail)};
   const placement::Workload& workload = adopted.workload;
   placement::Decision& decision = adopted.plan.decision;
-  if (runs_in_cgroup_of_pod(deps_.cpusets.cgroup_of(detail.info.id), detail.info.id, workload.key))
-    deps_.placed_handlers.note_without_cgroups(workload.runtime_handler);
+  if (runs_in_cgroup_of_pod(deps_.cpusets.cgroups_of(detail.info.id), detail.info.id, workload.key))
+    deps_.placed_handlers.note_without_cgroup(workload.runtime_handler, detail.info.id);
   if (const std::string obstacle = deps_.placed_handlers.obstacle(workload.runtime_handler); !obstacle.empty()) {
     decision.placement.mode = placement::Mode::kForeign;
     decision.placement.cpus = cpus_from_kubelet(pass, workload, adopted.observed_cpus);

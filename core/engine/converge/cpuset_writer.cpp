@@ -80,9 +80,9 @@ bool CpusetWriter::is_narrower(const std::string& container_id, const ContainerC
   return effective && *effective != target.cpus && effective->is_subset_of(target.cpus);
 }
 
-std::string CpusetWriter::cgroup_of(const std::string& container_id) const {
+std::vector<std::string> CpusetWriter::cgroups_of(const std::string& container_id) const {
   const auto pid = pids_.find(container_id);
-  return pid == pids_.end() ? std::string() : deps_.kernel.cgroup_of(pid->second);
+  return pid == pids_.end() ? std::vector<std::string>() : deps_.kernel.cgroups_of(pid->second);
 }
 
 Status CpusetWriter::check_kernel(const std::string& container_id, const ContainerCpuset& target) const {

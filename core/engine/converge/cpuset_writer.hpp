@@ -54,8 +54,8 @@ class CpusetWriter {
 
   /// What the kernel says of a process that was seen to belong to the container; none if there is none to be asked.
   std::optional<CpuSet> kernel_cpus(const std::string& container_id) const;
-  /// The path of the cgroup of that process; empty if there is none to be asked, or it is in no cgroup but the root.
-  std::string cgroup_of(const std::string& container_id) const;
+  /// The paths of the cgroups of that process; none if there is none to be asked, or it is in no cgroup but the root.
+  std::vector<std::string> cgroups_of(const std::string& container_id) const;
   /// OK if the kernel does not contradict `target`.
   Status check_kernel(const std::string& container_id, const ContainerCpuset& target) const;
 

@@ -20,16 +20,27 @@ bool names_pod(std::string_view level, const std::string& pod_uid) {
 
 }  // namespace
 
-bool runs_in_cgroup_of_pod(const std::string& cgroup, const std::string& container_id,
+bool runs_in_cgroup_of_pod(const std::vector<std::string>& cgroups, const std::string& container_id,
                            const placement::ContainerKey& key) {
-  if (cgroup.empty() || container_id.empty() || cgroup.find(container_id) != std::string::npos) return false;
-  if (!key.sandbox_id.empty() && cgroup.find(key.sandbox_id) != std::string::npos) return true;
-  const std::size_t slash = cgroup.rfind('/');
-  return names_pod(std::string_view(cgroup).substr(slash == std::string::npos ? 0 : slash + 1), key.pod_uid);
+  if (container_id.empty()) return false;
+  const auto any = [&cgroups](const auto& is_so) { return std::any_of(cgroups.begin(), cgroups.end(), is_so); };
+  const auto names = [](const std::string& cgroup, const std::string& id) {
+    return !id.empty() && cgroup.find(id) != std::string::npos;
+  };
+  if (any([&](const std::string& cgroup) { return names(cgroup, container_id); })) return false;
+  return any([&](const std::string& cgroup) {
+    return names(cgroup, key.sandbox_id) ||
+           names_pod(std::string_view(cgroup).substr(cgroup.rfind('/') + 1), key.pod_uid);
+  });
+}
+
+bool PlacedHandlers::has_no_cgroups(const std::string& handler) const {
+  const auto seen = without_cgroups_.find(handler);
+  return seen != without_cgroups_.end() && seen->second.size() >= (handler.empty() ? 2U : 1U);
 }
 
 std::string PlacedHandlers::obstacle(const std::string& handler) const {
-  if (without_cgroups_.count(handler) != 0) return "its containers run in no cgroups of their own";
+  if (has_no_cgroups(handler)) return "its containers run in no cgroups of their own";
   return configured_.obstacle(handler);
 }
 

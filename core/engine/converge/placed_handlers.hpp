@@ -1,9 +1,11 @@
 // Whose containers topolet places, by runtime handler, and what is known of those whose containers it cannot place.
 #pragma once
 
+#include <map>
 #include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "core/engine/state/allocation.hpp"
 #include "core/placement/runtime_handlers.hpp"
@@ -11,9 +13,10 @@
 namespace topolet::engine {
 
 /// Whether the process of a container is seen in a cgroup of its pod, and not in one of the container's own: its CPUs
-/// cannot be set then, as where a virtual machine or a sandbox process runs what is in it. `cgroup`: its path, which
-/// names the container that it belongs to by the runtime's id; empty if it is not known, which says nothing.
-bool runs_in_cgroup_of_pod(const std::string& cgroup, const std::string& container_id,
+/// cannot be set then, as where a virtual machine or a sandbox process runs what is in it. `cgroups`: their paths, one
+/// for each hierarchy, which name the container that they belong to by the runtime's id. It has one of its own where
+/// any of them does: cgroup v1 moves processes up whose last CPU goes offline. None says nothing.
+bool runs_in_cgroup_of_pod(const std::vector<std::string>& cgroups, const std::string& container_id,
                            const placement::ContainerKey& key);
 
 /// Lives on the loop's thread.
@@ -24,13 +27,17 @@ class PlacedHandlers {
   /// Why the handler's containers are not placed, for people; empty if they are.
   std::string obstacle(const std::string& handler) const;
 
-  /// A container of it turned out to run in no cgroup of its own: none of them is placed from now on.
-  void note_without_cgroups(const std::string& handler) { without_cgroups_.insert(handler); }
-  const std::set<std::string>& without_cgroups() const { return without_cgroups_; }
+  /// A container of it turned out to run in no cgroup of its own. None of the handler's is placed from now on; of the
+  /// runtime's default one only when that was seen of two, as a container can be made to join another's cgroup.
+  void note_without_cgroup(const std::string& handler, const std::string& container_id) {
+    without_cgroups_[handler].insert(container_id);
+  }
 
  private:
+  bool has_no_cgroups(const std::string& handler) const;
+
   placement::RuntimeHandlers configured_;
-  std::set<std::string> without_cgroups_;
+  std::map<std::string, std::set<std::string>> without_cgroups_;  ///< the containers that were seen so, by handler
 };
 
 }  // namespace topolet::engine

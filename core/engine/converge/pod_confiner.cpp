@@ -60,9 +60,11 @@ void PodConfiner::confine_all() {
     return std::none_of(pods.begin(), pods.end(), [&](const auto& pod) { return pod.second.name == failure.first; });
   });
   for (const auto& [uid, pod] : pods) {
-    if (const auto set = set_.find(uid); set != set_.end() && set->second == pod.cpus) continue;
-    const Status confined = confine(uid, pod);
+    const auto set = set_.find(uid);
+    const bool is_set = set != set_.end() && set->second == pod.cpus;
+    const Status confined = is_set ? Status() : confine(uid, pod);
     note_failure(pod, confined);
+    // A container may have joined the pod.
     if (confined) note(uid, true);
   }
 }

@@ -15,7 +15,7 @@ struct CgroupLine {
   std::string path;
 };
 
-std::vector<CgroupLine> cgroups_of(const std::filesystem::path& process) {
+std::vector<CgroupLine> lines_of_cgroups(const std::filesystem::path& process) {
   std::vector<CgroupLine> lines;
   std::ifstream cgroups(process / "cgroup");
   for (std::string line; std::getline(cgroups, line);) {
@@ -95,7 +95,7 @@ std::optional<CpuSet> ProcessCgroups::effective_cpus(std::int64_t pid) const {
   const std::filesystem::path process = proc_ / std::to_string(pid);
   if (!is_alive(process)) return std::nullopt;
   std::optional<CpuSet> unified;
-  for (const CgroupLine& line : cgroups_of(process)) {
+  for (const CgroupLine& line : lines_of_cgroups(process)) {
     if (cpuset_v1_ && list_contains(line.controllers, "cpuset")) {
       const auto directory = cpuset_directory(line.path);
       return directory ? read_list(*directory / "cpuset.effective_cpus") : std::nullopt;
@@ -116,15 +116,14 @@ std::optional<CpusetHierarchy> ProcessCgroups::hierarchy() const {
   return std::nullopt;
 }
 
-std::string ProcessCgroups::cgroup_of(std::int64_t pid) const {
+std::vector<std::string> ProcessCgroups::cgroups_of(std::int64_t pid) const {
+  std::vector<std::string> paths;
   const std::filesystem::path process = proc_ / std::to_string(pid);
-  if (!is_alive(process)) return {};
-  std::string path;
-  for (const CgroupLine& line : cgroups_of(process)) {
-    const bool has_cpusets = cpuset_v1_ ? list_contains(line.controllers, "cpuset") : line.controllers.empty();
-    if (has_cpusets) path = line.path;
+  if (!is_alive(process)) return paths;
+  for (CgroupLine& line : lines_of_cgroups(process)) {
+    if (line.path != "/") paths.push_back(std::move(line.path));
   }
-  return path == "/" ? std::string() : path;
+  return paths;
 }
 
 std::optional<std::filesystem::path> ProcessCgroups::cpuset_directory(const std::string& cgroup) const {
@@ -135,7 +134,7 @@ std::optional<std::filesystem::path> ProcessCgroups::cpuset_directory(const std:
 
 std::optional<ProcessCgroups::Membership> ProcessCgroups::membership(std::int64_t pid) const {
   Membership found;
-  const std::vector<CgroupLine> lines = cgroups_of(proc_ / std::to_string(pid));
+  const std::vector<CgroupLine> lines = lines_of_cgroups(proc_ / std::to_string(pid));
   for (const CgroupLine& line : lines) {
     if (list_contains(line.controllers, "cpuset")) found.cpuset = line.path;
   }

@@ -34,9 +34,9 @@ class ProcessCgroups {
   /// is in no cgroup but the root, or its cgroup cannot be seen from here.
   std::optional<CpuSet> effective_cpus(std::int64_t pid) const;
 
-  /// The path of the cgroup that the process is in, in the hierarchy that has cpusets. Empty where effective_cpus() has
-  /// nothing to say either.
-  std::string cgroup_of(std::int64_t pid) const;
+  /// The paths of the cgroups that the process is in, one for each hierarchy but those where it is in the root. None
+  /// for a process that has ended.
+  std::vector<std::string> cgroups_of(std::int64_t pid) const;
 
   /// None if it is not mounted, or cannot be seen from here.
   std::optional<CpusetHierarchy> hierarchy() const;

@@ -134,9 +134,8 @@ void Reconciler::inspect_foreign(const PassPtr& pass, const cri::ContainerInfo& 
     const Allocation* own = deps_.committer.ledger().find_by_container(container.id);
     const bool is_foreign = own != nullptr && own->placement.mode == placement::Mode::kForeign;
     if (detail && is_foreign && detail->info.state != cri::ContainerState::kExited) {
-      const std::string cgroup = deps_.cpusets.cgroup_of(container.id);
-      if (runs_in_cgroup_of_pod(cgroup, container.id, own->workload.key)) {
-        deps_.placed_handlers.note_without_cgroups(own->workload.runtime_handler);
+      if (runs_in_cgroup_of_pod(deps_.cpusets.cgroups_of(container.id), container.id, own->workload.key)) {
+        deps_.placed_handlers.note_without_cgroup(own->workload.runtime_handler, container.id);
       } else {
         place_foreign(pass, *detail, Allocation(*own));
       }

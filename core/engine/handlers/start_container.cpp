@@ -128,9 +128,10 @@ void StartContainer::look_for_its_cgroup() {
   const Allocation* own = allocation();
   if (own == nullptr || !own->is_managed()) return;
   const placement::Workload workload = own->workload;
-  if (!runs_in_cgroup_of_pod(deps_.cpusets.cgroup_of(container_id_), container_id_, workload.key)) return;
-  deps_.placed_handlers.note_without_cgroups(workload.runtime_handler);
+  if (!runs_in_cgroup_of_pod(deps_.cpusets.cgroups_of(container_id_), container_id_, workload.key)) return;
+  deps_.placed_handlers.note_without_cgroup(workload.runtime_handler, container_id_);
   const std::string obstacle = deps_.placed_handlers.obstacle(workload.runtime_handler);
+  if (obstacle.empty()) return;
   const std::string warning = describe_foreign(workload, obstacle);
   deps_.log.warn(
       "pod {}/{}: {}; its containers get no CPUs any more, and what {} had is free again. Add the handler to "

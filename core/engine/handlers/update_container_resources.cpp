@@ -118,14 +118,15 @@ Event UpdateContainerResources::follow_kubelet(const placement::Workload& reques
 /// Nothing if it was denied; the call is answered then.
 std::optional<Event> UpdateContainerResources::change_memory(const Allocation& before,
                                                              const placement::Workload& requested) {
-  std::optional<placement::Decision> decision = decide_on_memory(deps_.placer, deps_.ledger(), before, requested);
-  if (!decision) return keep_cpus(requested);
-  if (decision->denied) {
-    deny(requested, *std::move(decision));
+  std::optional<MemoryDecision> decided = decide_on_memory(deps_.placer, deps_.ledger(), before, requested);
+  if (!decided) return keep_cpus(requested);
+  if (decided->decision.denied) {
+    deny(requested, std::move(decided->decision));
     return std::nullopt;
   }
-  const std::string reason = "new resources; it keeps its CPUs; " + decision->reason;
-  return event::DemandChanged{requested.key, requested.demand, reason, std::move(decision)};
+  const std::string reason = "new resources; it keeps its CPUs; " + decided->decision.reason;
+  return event::DemandChanged{requested.key, requested.demand, reason, std::move(decided->decision),
+                              std::move(decided->yielding)};
 }
 
 /// Nothing if it was denied; the call is answered then.

@@ -1,12 +1,22 @@
 // CPUs that are kept for containers that failed.
 #pragma once
 
+#include <functional>
+#include <optional>
+#include <vector>
+
 #include "core/engine/planning/placer.hpp"
 
 namespace topolet::engine {
 
-/// Plans; where the workload would lack CPUs, failed containers give up what is kept for them: those whose CPUs it
-/// cannot do without, the oldest rather than the newest, and nobody if that is of no use.
+/// The failed containers that have to give up what is kept for them until what remains of the ledger `suffices`: those
+/// without which it cannot, the oldest rather than the newest, and never an earlier attempt of `key` itself. Nothing if
+/// that is of no use. It does not suffice as it is.
+std::optional<std::vector<placement::ContainerKey>> yielding_until(const Ledger& ledger,
+                                                                   const placement::ContainerKey& key,
+                                                                   const std::function<bool(const Ledger&)>& suffices);
+
+/// Plans; where the workload would lack CPUs, failed containers give up what is kept for them.
 Plan reclaim_and_plan(const Placer& placer, const Ledger& ledger, const placement::Workload& workload,
                       const Placer::Constraints& constraints);
 

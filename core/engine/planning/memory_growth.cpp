@@ -5,24 +5,24 @@
 #include <utility>
 #include <vector>
 
+#include "core/engine/planning/crash_hold.hpp"
 #include "core/placement/candidates.hpp"
+#include "core/placement/memory_nodes.hpp"
 
 namespace topolet::engine {
 namespace {
 
-/// Those that have all CPUs of the container. Where not every combination of nodes is a candidate, each node is added
-/// once to those that it has.
-std::vector<placement::Candidate> candidates_with(const CpuSet& cpus, const Placer& placer, const Allocation& before) {
+/// Where not every combination of nodes is a candidate, each node is added once to those that it has.
+std::vector<placement::Candidate> candidates_beside(const CpuSet& cpus, const Placer& placer,
+                                                    const Allocation& before) {
   std::vector<placement::Candidate> candidates = placer.candidates();
-  if (placement::omits_node_sets(candidates)) {
-    const NodeSet now = placer.topology()->nodes_of(cpus) | before.placement.mems;
-    for (const topology::Node& node : placer.topology()->nodes) {
-      NodeSet more = now;
-      more.insert(node.os_index);
-      placement::add_proposed(candidates, *placer.topology(), more);
-    }
+  if (!placement::omits_node_sets(candidates)) return candidates;
+  const NodeSet now = placer.topology()->nodes_of(cpus) | before.placement.mems;
+  for (const topology::Node& node : placer.topology()->nodes) {
+    NodeSet more = now;
+    more.insert(node.os_index);
+    placement::add_proposed(candidates, *placer.topology(), more);
   }
-  std::erase_if(candidates, [&cpus](const auto& candidate) { return !cpus.is_subset_of(candidate.cpus); });
   return candidates;
 }
 
@@ -43,10 +43,12 @@ placement::PolicyRequest request_on_its_cpus(const Placer& placer, const Ledger&
     if (!request.why_not_exclusive) request.why_not_exclusive = placement::NotExclusive::kOnlyAtCreation;
     request.shared_mode = before.placement.mode;
     request.keep = cpus & request.shared_cpus();
+    // It has the reserved CPUs wherever it is placed.
+    if (const CpuSet chosen = request.keep - request.ledger.reserved; !chosen.empty()) request.keep = chosen;
   }
   request.exclusive_cpus = request.exclusive ? static_cast<std::uint32_t>(request.keep.size()) : 0;
   request.must_retain = true;
-  request.candidates = candidates_with(request.keep, placer, before);
+  request.candidates = candidates_beside(request.keep, placer, before);
   return request;
 }
 
@@ -57,9 +59,10 @@ placement::Decision decide(const Placer& placer, placement::PolicyRequest reques
   return placer.deps().decide(std::make_shared<const placement::PolicyRequest>(std::move(request)), rules);
 }
 
-/// Whether the nodes that it has and keeps are of the candidate that won, or chosen anyway.
+/// Whether the nodes that it has and keeps are of the candidate that won, or chosen anyway, or it gains none.
 bool covers(const placement::Decision& decision, const NodeSet& kept) {
-  return (kept - decision.placement.mems).is_subset_of(decision.nodes);
+  const NodeSet& mems = decision.placement.mems;
+  return (kept - mems).is_subset_of(decision.nodes) || mems.is_subset_of(kept);
 }
 
 void keep_cpus(const Allocation& before, placement::Decision& decision) {
@@ -77,26 +80,54 @@ bool needs_memory_decision(const Allocation& before, const placement::Demand& re
   return needs_more_memory(before.workload.demand, requested);
 }
 
-std::optional<placement::Decision> decide_on_memory(const Placer& placer, const Ledger& ledger,
-                                                    const Allocation& before, const placement::Workload& requested) {
-  placement::PolicyRequest request = request_on_its_cpus(placer, ledger, before, requested);
-  if (request.keep.empty()) return std::nullopt;
+namespace {
+
+/// Nobody binds its memory any more, or there is nowhere enough for it: as a new one it would not be bound. That cannot
+/// be said of a container that has memory nodes, but that it may use all.
+void bind_to_all_if_to_none(const placement::PolicyRequest& request, placement::Decision& decision) {
+  if (decision.placement.mems.empty()) decision.placement.mems = allowed_memory_nodes(request);
+}
+
+placement::Decision decide_with(const Placer& placer, const Allocation& before,
+                                const placement::PolicyRequest& request) {
   const bool only_gains = before.may_run() && !placer.rules().memory_migrate;
   const NodeSet kept = only_gains ? before.placement.mems : NodeSet();
   placement::PolicyRequest with_kept_nodes = request;
-  std::erase_if(with_kept_nodes.candidates, [&](const placement::Candidate& candidate) {
-    return !(kept & request.candidates.back().nodes).is_subset_of(candidate.nodes);
-  });
+  with_kept_nodes.keep_nodes = kept & request.candidates.back().nodes;
   placement::Decision decision = decide(placer, std::move(with_kept_nodes));
   if (decision.denied) {
     // Memory nodes that belong to no candidate of few nodes are those nearest to CPUs without memory of their own.
-    placement::Decision anywhere = decide(placer, std::move(request));
+    placement::Decision anywhere = decide(placer, request);
     if (!anywhere.denied && covers(anywhere, kept)) decision = std::move(anywhere);
+    if (anywhere.denied) decision = std::move(anywhere);
   }
   if (decision.denied) return decision;
+  bind_to_all_if_to_none(request, decision);
   keep_cpus(before, decision);
   retain_memory_nodes(before, placer.rules(), decision.placement);
   return decision;
+}
+
+}  // namespace
+
+std::optional<MemoryDecision> decide_on_memory(const Placer& placer, const Ledger& ledger, const Allocation& before,
+                                               const placement::Workload& requested) {
+  const auto decide_in = [&](const Ledger& as_it_is) -> std::optional<placement::Decision> {
+    const placement::PolicyRequest request = request_on_its_cpus(placer, as_it_is, before, requested);
+    if (request.keep.empty()) return std::nullopt;
+    return decide_with(placer, before, request);
+  };
+  std::optional<placement::Decision> decision = decide_in(ledger);
+  if (!decision) return std::nullopt;
+  if (!decision->denied) return MemoryDecision{*std::move(decision), {}};
+  const auto suffices = [&](const Ledger& trial) {
+    const auto with = decide_in(trial);
+    return with && !with->denied;
+  };
+  const auto yielding = yielding_until(ledger, requested.key, suffices);
+  if (!yielding) return MemoryDecision{*std::move(decision), {}};
+  std::optional<Ledger> trial;
+  return MemoryDecision{*decide_in(ledger_without(ledger, *yielding, trial)), *yielding};
 }
 
 }  // namespace topolet::engine

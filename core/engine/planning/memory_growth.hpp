@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <vector>
 
 #include "core/engine/planning/placer.hpp"
 #include "core/engine/state/ledger.hpp"
@@ -13,11 +14,16 @@ namespace topolet::engine {
 /// bound by them, and it needs more than before. Nobody else can be refused memory that it may take from any node.
 bool needs_memory_decision(const Allocation& before, const placement::Demand& requested);
 
+struct MemoryDecision {
+  placement::Decision decision;
+  std::vector<placement::ContainerKey> yielding = {};  ///< failed containers that give up what is kept for them
+};
+
 /// Decides as if the container were new and could only have the CPUs that it has. The memory nodes of the decision
 /// include those that a running container has already, because it only gains nodes. Denied if no candidate has its
 /// CPUs, its present memory nodes and room for what it requests, or if policies reject all that do. Nothing if it has
 /// no CPU that may be used at present.
-std::optional<placement::Decision> decide_on_memory(const Placer& placer, const Ledger& ledger,
-                                                    const Allocation& before, const placement::Workload& requested);
+std::optional<MemoryDecision> decide_on_memory(const Placer& placer, const Ledger& ledger, const Allocation& before,
+                                               const placement::Workload& requested);
 
 }  // namespace topolet::engine

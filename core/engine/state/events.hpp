@@ -128,6 +128,7 @@ struct DemandChanged {
   placement::Demand demand;
   std::string reason;
   std::optional<placement::Decision> on_memory = {};
+  std::vector<placement::ContainerKey> yielding = {};  ///< as in Plan
 };
 /// It is placed anew. `audit_event`: kReplaced, kResized or kConflict.
 struct Moved {

@@ -32,6 +32,16 @@ AuditEntry audit_with_code(AuditEvent audit_event, std::string reason, const cha
   return audit;
 }
 
+/// Containers of reserved namespaces have the reserved CPUs wherever they are, also those that were offline when they
+/// were placed. True if it did not have them all.
+bool extend_to_reserved(const CpuSet& reserved, Allocation& allocation) {
+  const bool has_them = allocation.placement.mode == placement::Mode::kReserved && allocation.is_movable_in_pool() &&
+                        allocation.squeeze == Squeeze::kNone;
+  if (!has_them || reserved.is_subset_of(allocation.within)) return false;
+  allocation.within |= reserved;
+  return true;
+}
+
 /// True if there are new ones among them.
 bool add_warnings(const std::vector<std::string>& warnings, Pod& pod) {
   const std::size_t before = pod.warned.size();
@@ -374,6 +384,7 @@ void Transitions::operator()(const event::DemandChanged& event) {
   const Allocation* before = draft_.find(event.key);
   if (before == nullptr || before->workload.demand == event.demand) return;
   Allocation after = *before;
+  for (const placement::ContainerKey& key : event.yielding) draft_.end(key, "yielded");
   after.workload.demand = event.demand;
   if (!event.on_memory) {
     return draft_.put(std::move(after),
@@ -561,6 +572,10 @@ void Transitions::operator()(const event::MachineChanged& event) {
     AuditEntry audit = audit_with_code(AuditEvent::kReplaced, after.reason, reason_code::kCpusAvailable);
     draft_.put(std::move(after), std::move(audit));
   }
+  for (const auto& [key, allocation] : ledger_.allocations()) {
+    Allocation after = *draft_.find(key);
+    if (extend_to_reserved(event.inventory.reserved, after)) draft_.put(std::move(after));
+  }
   const CpuSet arrived = event.inventory.allowed - ledger_.inventory().allowed;
   CpuSet not_left_by_others;
   for (const auto& [key, allocation] : ledger_.allocations()) {
@@ -602,6 +617,7 @@ void Transitions::operator()(const event::Restarted& event) {
       // Nobody has looked meanwhile.
       after.overruled->ours_since = {};
     }
+    extend_to_reserved(ledger_.inventory().reserved, after);
     if (after != allocation) draft_.put(std::move(after));
   }
   if (event.topology) capacities_.judge(*event.topology);
