@@ -211,8 +211,8 @@ TEST_F(TakeOver, WhatTheCoreHadForwardedGetsTheAnswerOfTheRuntime) {
   ProxyRig old(directory_, core.hooks());
   auto create =
       std::async(std::launch::async, [&] { return old.client.call({.path = kCreate, .message = "request"}); });
-  std::atomic<int> told = 0;
-  core.wait_for_call()->forward("", [&](const cri::RuntimeResponse&) { ++told; });
+  // Called whenever the answer comes, which may be after the test has it.
+  core.wait_for_call()->forward("", [](const cri::RuntimeResponse&) {});
   ASSERT_THAT(runtime_.wait_for_arrivals("CreateContainer", 1), SizeIs(1));
   begin(old);
   old.proxy.take_calls_from_core();
