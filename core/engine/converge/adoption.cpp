@@ -171,7 +171,7 @@ void Reconciler::adopt(const PassPtr& pass, const cri::ContainerDetail& detail) 
 
 void Reconciler::warn_once_a_pod(const placement::Workload& workload, const std::string& warning) const {
   const Pod* pod = deps_.committer.ledger().find_pod(workload.key.sandbox_id);
-  if (pod != nullptr && std::find(pod->warned.begin(), pod->warned.end(), warning) != pod->warned.end()) return;
+  if (pod != nullptr && pod->was_warned(warning)) return;
   deps_.log.warn("pod {}/{}: {}", workload.pod_namespace, workload.pod_name, warning);
 }
 

@@ -96,7 +96,7 @@ void CreateContainer::find_misspelt_annotations(const placement::KnownAnnotation
 void CreateContainer::log_warnings() const {
   const Pod* pod = deps_.ledger().find_pod(workload_.key.sandbox_id);
   for (const std::string& warning : warnings_) {
-    if (pod != nullptr && std::find(pod->warned.begin(), pod->warned.end(), warning) != pod->warned.end()) continue;
+    if (pod != nullptr && pod->was_warned(warning)) continue;
     deps_.log.warn("pod {}/{}: {}", workload_.pod_namespace, workload_.pod_name, warning);
   }
 }

@@ -72,16 +72,6 @@ void keep_cpus(const Allocation& before, placement::Decision& decision) {
   decision.within = before.within;
 }
 
-}  // namespace
-
-bool needs_memory_decision(const Allocation& before, const placement::Demand& requested) {
-  if (before.conflict || before.squeeze == Squeeze::kLeftToKernel) return false;
-  if (before.placement.mems.empty() || !before.workload.kubelet_cpus.empty()) return false;
-  return needs_more_memory(before.workload.demand, requested);
-}
-
-namespace {
-
 /// Nobody binds its memory any more, or there is nowhere enough for it: as a new one it would not be bound. That cannot
 /// be said of a container that has memory nodes, but that it may use all.
 void bind_to_all_if_to_none(const placement::PolicyRequest& request, placement::Decision& decision) {
@@ -98,8 +88,7 @@ placement::Decision decide_with(const Placer& placer, const Allocation& before,
   if (decision.denied) {
     // Memory nodes that belong to no candidate of few nodes are those nearest to CPUs without memory of their own.
     placement::Decision anywhere = decide(placer, request);
-    if (!anywhere.denied && covers(anywhere, kept)) decision = std::move(anywhere);
-    if (anywhere.denied) decision = std::move(anywhere);
+    if (anywhere.denied || covers(anywhere, kept)) decision = std::move(anywhere);
   }
   if (decision.denied) return decision;
   bind_to_all_if_to_none(request, decision);
@@ -109,6 +98,12 @@ placement::Decision decide_with(const Placer& placer, const Allocation& before,
 }
 
 }  // namespace
+
+bool needs_memory_decision(const Allocation& before, const placement::Demand& requested) {
+  if (before.conflict || before.squeeze == Squeeze::kLeftToKernel) return false;
+  if (before.placement.mems.empty() || !before.workload.kubelet_cpus.empty()) return false;
+  return needs_more_memory(before.workload.demand, requested);
+}
 
 std::optional<MemoryDecision> decide_on_memory(const Placer& placer, const Ledger& ledger, const Allocation& before,
                                                const placement::Workload& requested) {

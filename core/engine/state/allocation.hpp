@@ -1,6 +1,7 @@
 // Everything that is kept for one container and decides what becomes of it. Plain values.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <map>
@@ -136,6 +137,10 @@ struct Pod {
   std::map<std::string, FormerCpus> former;  ///< by container name
   std::map<std::string, Denial> denied;      ///< by container name
   std::vector<std::string> warned;           ///< what was logged of it, once each
+
+  bool was_warned(const std::string& warning) const {
+    return std::find(warned.begin(), warned.end(), warning) != warned.end();
+  }
 
   friend bool operator==(const Pod&, const Pod&) = default;
 };

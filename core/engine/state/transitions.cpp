@@ -46,7 +46,7 @@ bool extend_to_reserved(const CpuSet& reserved, Allocation& allocation) {
 bool add_warnings(const std::vector<std::string>& warnings, Pod& pod) {
   const std::size_t before = pod.warned.size();
   for (const std::string& warning : warnings) {
-    if (std::find(pod.warned.begin(), pod.warned.end(), warning) == pod.warned.end()) pod.warned.push_back(warning);
+    if (!pod.was_warned(warning)) pod.warned.push_back(warning);
   }
   return pod.warned.size() > before;
 }
