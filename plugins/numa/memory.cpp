@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <limits>
+#include <numeric>
 #include <stdexcept>
 #include <tuple>
 #include <utility>
@@ -32,6 +33,19 @@ std::uint32_t distance(const topolet_topology& topology, std::size_t from, std::
 
 std::int64_t saturating_add(std::int64_t a, std::int64_t b) {
   return a > std::numeric_limits<std::int64_t>::max() - b ? std::numeric_limits<std::int64_t>::max() : a + b;
+}
+
+/// What the host counts on the `position`th of the nodes that a container's memory is bound to.
+std::int64_t equal_part(std::int64_t bytes, std::size_t position, std::size_t nodes) {
+  const auto count = static_cast<std::int64_t>(nodes);
+  const auto up_to = [&](std::int64_t parts) { return bytes / count * parts + bytes % count * parts / count; };
+  const auto before = static_cast<std::int64_t>(position);
+  return up_to(before + 1) - up_to(before);
+}
+
+void book(const std::vector<std::size_t>& nodes, std::int64_t bytes, NodeBooking& booking) {
+  if (nodes.size() == 1) booking.book(nodes.front(), bytes);
+  if (nodes.size() > 1) booking.book(nodes, bytes);
 }
 
 }  // namespace
@@ -83,9 +97,22 @@ std::int64_t memory_of(const topolet_demand& demand) {
   return non_negative(demand.memory_request_bytes > 0 ? demand.memory_request_bytes : demand.memory_limit_bytes);
 }
 
+MemoryAmount AmountByNode::on(const std::vector<std::size_t>& nodes) const {
+  MemoryAmount all;
+  all.known = !nodes.empty();
+  for (const std::size_t node : nodes) {
+    all.known = all.known && known[node];
+    all.capacity_bytes = saturating_add(all.capacity_bytes, capacity_bytes[node]);
+  }
+  if (all.known) all.free_bytes = booking.free_on(nodes);
+  return all;
+}
+
 NodeMemory::NodeMemory(const topolet_topology& topology, const topolet_ledger& ledger, const ReservedMemory& reserved,
                        bool with_memory, const HugePages& requested_pages)
-    : topology_(topology), amounts_(topology.node_count, MemoryAmount{false, 0, 0}) {
+    : topology_(topology) {
+  const std::size_t count = topology.node_count;
+  memory_ = {std::vector<bool>(count, false), std::vector<std::int64_t>(count, 0), {}};
   for (const topolet_node& node : sdk::nodes(topology)) cpus_.emplace_back(node.cpus);
   find_local_memory_nodes();
   if (with_memory) count_memory(ledger, reserved);
@@ -111,20 +138,25 @@ void NodeMemory::find_local_memory_nodes() {
   }
 }
 
-template <class Add>
-void NodeMemory::divide_among_nodes(const topolet_ledger_entry& entry, std::int64_t bytes, Add add) const {
+std::vector<std::size_t> NodeMemory::bound_nodes(const topolet_ledger_entry& entry) const {
+  std::vector<std::size_t> bound;
   const auto nodes = sdk::nodes(topology_);
-  const bool bound = sdk::size_of(entry.mems) > 0;
-  const auto share_of = [&](std::size_t i) -> std::int64_t {
-    if (bound) return topolet_set_has(entry.mems, nodes[i].os_index);
-    return nodes[i].memory_only != 0 ? 0 : static_cast<std::int64_t>(cpus_[i].count_in(entry.cpus));
-  };
-  std::int64_t all = 0;
-  std::vector<std::int64_t> shares;
-  shares.reserve(nodes.size());
-  for (std::size_t i = 0; i < nodes.size(); ++i) all += shares.emplace_back(share_of(i));
-  for (std::size_t i = 0; i < shares.size() && all > 0; ++i) {
-    if (shares[i] > 0) add(i, bytes / all * shares[i] + bytes % all * shares[i] / all);
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    if (topolet_set_has(entry.mems, nodes[i].os_index) != 0) bound.push_back(i);
+  }
+  return bound;
+}
+
+void NodeMemory::book_beside_cpus(const topolet_ledger_entry& entry, std::int64_t bytes, NodeBooking& booking) const {
+  const auto nodes = sdk::nodes(topology_);
+  std::vector<std::int64_t> cpus;
+  cpus.reserve(nodes.size());
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    cpus.push_back(nodes[i].memory_only != 0 ? 0 : static_cast<std::int64_t>(cpus_[i].count_in(entry.cpus)));
+  }
+  const std::int64_t all = std::accumulate(cpus.begin(), cpus.end(), std::int64_t{0});
+  for (std::size_t i = 0; i < cpus.size() && all > 0; ++i) {
+    if (cpus[i] > 0) booking.book(i, bytes / all * cpus[i] + bytes % all * cpus[i] / all);
   }
 }
 
@@ -137,12 +169,29 @@ void NodeMemory::count_memory(const topolet_ledger& ledger, const ReservedMemory
     used[local_memory_nodes_[i]] =
         saturating_add(used[local_memory_nodes_[i]], non_negative(demands[i].memory_request_bytes));
   }
+  std::map<std::vector<std::size_t>, std::int64_t> on_several;
   for (const topolet_ledger_entry& entry : sdk::entries(ledger)) {
+    const std::size_t bound_to = sdk::size_of(entry.mems);
     // The host has counted known requests. Of a bound container without one, its limit is the best estimate.
-    if (entry.demand == nullptr || entry.demand->memory_request_bytes > 0 || sdk::size_of(entry.mems) == 0) continue;
-    divide_among_nodes(entry, memory_of(*entry.demand),
-                       [&](std::size_t i, std::int64_t part) { used[i] = saturating_add(used[i], part); });
+    const bool is_counted = entry.demand != nullptr && entry.demand->memory_request_bytes > 0;
+    if (entry.demand == nullptr || bound_to == 0 || (is_counted && bound_to == 1)) continue;
+    const std::vector<std::size_t> bound = bound_nodes(entry);
+    const std::int64_t bytes = memory_of(*entry.demand);
+    for (std::size_t i = 0; i < bound.size() && is_counted; ++i) {
+      std::int64_t& here = used[local_memory_nodes_[bound[i]]];
+      here = non_negative(here - equal_part(bytes, i, bound.size()));
+    }
+    std::int64_t& together = on_several[local_to(bound)];
+    together = saturating_add(together, bytes);
   }
+  memory_.booking = NodeBooking(room_beside(used, reserved));
+  for (const auto& [bound, bytes] : on_several) book(bound, bytes, memory_.booking);
+}
+
+std::vector<std::int64_t> NodeMemory::room_beside(const std::vector<std::int64_t>& used,
+                                                  const ReservedMemory& reserved) {
+  const auto nodes = sdk::nodes(topology_);
+  std::vector<std::int64_t> room(nodes.size(), NodeBooking::kUnlimited);
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     if (nodes[i].memory_bytes <= 0) continue;
     std::int64_t capacity = nodes[i].memory_bytes - std::min(reserved.of(nodes[i].os_index), nodes[i].memory_bytes);
@@ -152,13 +201,16 @@ void NodeMemory::count_memory(const topolet_ledger& ledger, const ReservedMemory
       if (pages.count > 0 && pages.page_bytes > 0)
         capacity -= std::min(capacity / pages.page_bytes, pages.count) * pages.page_bytes;
     }
-    amounts_[i] = {true, capacity, non_negative(capacity - std::min(capacity, used[i]))};
+    memory_.known[i] = true;
+    memory_.capacity_bytes[i] = capacity;
+    room[i] = capacity - std::min(capacity, used[i]);
   }
+  return room;
 }
 
 void NodeMemory::count_huge_pages(const topolet_ledger& ledger, std::int64_t page_bytes) {
   const auto nodes = sdk::nodes(topology_);
-  std::vector<MemoryAmount> amounts(nodes.size());
+  std::vector<std::int64_t> capacity(nodes.size(), 0);
   bool any_page = false;
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     for (std::uint32_t p = 0; p < nodes[i].huge_pages_count; ++p) {
@@ -168,53 +220,49 @@ void NodeMemory::count_huge_pages(const topolet_ledger& ledger, std::int64_t pag
       any_page = true;
       const std::int64_t count =
           std::min(non_negative(pages.count), std::numeric_limits<std::int64_t>::max() / page_bytes);
-      amounts[i].capacity_bytes = amounts[i].free_bytes = count * page_bytes;
+      capacity[i] = count * page_bytes;
     }
   }
   // Pages of a size that the machine does not report are not limited.
   if (!any_page) return;
+  NodeBooking booking(capacity);
   for (const topolet_ledger_entry& entry : sdk::entries(ledger)) {
     if (entry.demand == nullptr || entry.demand->huge_page_limit_count == 0) continue;
     const HugePages held = huge_pages_of(*entry.demand);
     const auto found = held.find(page_bytes);
     if (found == held.end()) continue;
-    divide_among_nodes(entry, found->second, [&](std::size_t i, std::int64_t part) {
-      amounts[i].free_bytes = non_negative(amounts[i].free_bytes - std::min(amounts[i].free_bytes, part));
-    });
+    if (sdk::size_of(entry.mems) == 0) {
+      book_beside_cpus(entry, found->second, booking);
+    } else {
+      book(bound_nodes(entry), found->second, booking);
+    }
   }
-  huge_pages_[page_bytes] = std::move(amounts);
+  huge_pages_[page_bytes] = {std::vector<bool>(nodes.size(), true), std::move(capacity), std::move(booking)};
 }
 
-MemoryAmount NodeMemory::sum(const std::vector<MemoryAmount>& amounts, const std::vector<std::uint32_t>& nodes) const {
-  MemoryAmount all;
-  all.known = !nodes.empty();
-  const auto add = [&](std::size_t node) {
-    all.known = all.known && amounts[node].known;
-    all.capacity_bytes = saturating_add(all.capacity_bytes, amounts[node].capacity_bytes);
-    all.free_bytes = saturating_add(all.free_bytes, amounts[node].free_bytes);
-  };
-  if (every_node_has_memory_) {
-    for (const std::uint32_t node : nodes) add(node);
-    return all;
-  }
-  std::vector<std::size_t> memory_nodes;
-  for (const std::uint32_t node : nodes) memory_nodes.push_back(local_memory_nodes_[node]);
-  std::sort(memory_nodes.begin(), memory_nodes.end());
-  memory_nodes.erase(std::unique(memory_nodes.begin(), memory_nodes.end()), memory_nodes.end());
-  for (const std::size_t node : memory_nodes) add(node);
-  return all;
+std::vector<std::size_t> NodeMemory::memory_nodes_of(const std::vector<std::uint32_t>& nodes) const {
+  std::vector<std::size_t> memory_nodes(nodes.begin(), nodes.end());
+  return every_node_has_memory_ ? memory_nodes : local_to(memory_nodes);
 }
 
-MemoryAmount NodeMemory::amount(const std::vector<std::uint32_t>& nodes) const { return sum(amounts_, nodes); }
+std::vector<std::size_t> NodeMemory::local_to(std::vector<std::size_t> nodes) const {
+  for (std::size_t& node : nodes) node = local_memory_nodes_[node];
+  std::sort(nodes.begin(), nodes.end());
+  nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
+  return nodes;
+}
+
+MemoryAmount NodeMemory::amount(const std::vector<std::uint32_t>& nodes) const {
+  return amount_on(memory_nodes_of(nodes));
+}
 
 MemoryAmount NodeMemory::huge_pages(const std::vector<std::uint32_t>& nodes, std::int64_t page_bytes) const {
-  const auto found = huge_pages_.find(page_bytes);
-  return found == huge_pages_.end() ? MemoryAmount{false, 0, 0} : sum(found->second, nodes);
+  return huge_pages_on(memory_nodes_of(nodes), page_bytes);
 }
 
-MemoryAmount NodeMemory::huge_pages_on(std::size_t node, std::int64_t page_bytes) const {
+MemoryAmount NodeMemory::huge_pages_on(const std::vector<std::size_t>& nodes, std::int64_t page_bytes) const {
   const auto found = huge_pages_.find(page_bytes);
-  return found == huge_pages_.end() ? MemoryAmount{false, 0, 0} : found->second[node];
+  return found == huge_pages_.end() ? MemoryAmount{false, 0, 0} : found->second.on(nodes);
 }
 
 namespace {
@@ -225,44 +273,38 @@ class Binding {
   Binding(const NodeMemory& memory, const BindingRequest& request) : memory_(memory), request_(request) {}
 
   void add(std::size_t node, std::uint32_t os_index) {
-    nodes_.insert(os_index);
-    add_to(total_, memory_.amount_on(node));
-    for (const auto& [page_bytes, _] : request_.huge_pages) {
-      add_to(huge_pages_[page_bytes], memory_.huge_pages_on(node, page_bytes));
-    }
+    os_indices_.insert(os_index);
+    nodes_.push_back(node);
   }
 
-  /// Whether the node has some of what is requested and still missing.
+  /// Whether with the node there is more of what is requested and still missing.
   bool would_gain(std::size_t node) const {
-    if (!total_.fits(request_.bytes) && memory_.amount_on(node).fits(1)) return true;
+    std::vector<std::size_t> with = nodes_;
+    with.push_back(node);
+    const auto gains = [](const MemoryAmount& now, const MemoryAmount& then, std::int64_t bytes) {
+      return !now.fits(bytes) && (!then.known || then.free_bytes > now.free_bytes);
+    };
+    if (gains(memory_.amount_on(nodes_), memory_.amount_on(with), request_.bytes)) return true;
     return std::any_of(request_.huge_pages.begin(), request_.huge_pages.end(), [&](const auto& pages) {
-      return !has_pages(pages.first, pages.second) && memory_.huge_pages_on(node, pages.first).fits(1);
+      const auto& [size, bytes] = pages;
+      return gains(memory_.huge_pages_on(nodes_, size), memory_.huge_pages_on(with, size), bytes);
     });
   }
 
   bool is_enough() const {
-    const bool has_all_pages = std::all_of(request_.huge_pages.begin(), request_.huge_pages.end(),
-                                           [this](const auto& pages) { return has_pages(pages.first, pages.second); });
-    return !nodes_.empty() && total_.fits(request_.bytes) && has_all_pages;
+    if (nodes_.empty() || !memory_.amount_on(nodes_).fits(request_.bytes)) return false;
+    return std::all_of(request_.huge_pages.begin(), request_.huge_pages.end(), [this](const auto& pages) {
+      return memory_.huge_pages_on(nodes_, pages.first).fits(pages.second);
+    });
   }
 
-  const Set& nodes() const { return nodes_; }
+  const Set& nodes() const { return os_indices_; }
 
  private:
-  static void add_to(MemoryAmount& total, const MemoryAmount& more) {
-    total.known = total.known && more.known;
-    total.free_bytes = saturating_add(total.free_bytes, more.free_bytes);
-  }
-  bool has_pages(std::int64_t page_bytes, std::int64_t bytes) const {
-    const auto found = huge_pages_.find(page_bytes);
-    return found != huge_pages_.end() && found->second.fits(bytes);
-  }
-
   const NodeMemory& memory_;
   const BindingRequest& request_;
-  MemoryAmount total_;
-  std::map<std::int64_t, MemoryAmount> huge_pages_;  ///< by page size in bytes
-  Set nodes_;
+  std::vector<std::size_t> nodes_;  ///< by position
+  Set os_indices_;
 };
 
 /// Whether a package has CPUs of the node and some of `cpus`.
@@ -309,7 +351,7 @@ std::optional<Set> choose_memory_nodes(const topolet_topology& topology, const N
     std::uint64_t far = topolet_set_has(request.preferred, nodes[i].os_index) != 0 ? 0 : std::uint64_t{1} << 40U;
     for (const std::size_t cpu_node : cpu_nodes) far += distance(topology, cpu_node, i);
     if (cpu_nodes.empty()) far += share_a_package(topology, nodes[i], request.cpus) ? 0 : 1;
-    others.emplace_back(far, cpu_nodes.empty() ? -memory.amount_on(i).free_bytes : 0, i);
+    others.emplace_back(far, cpu_nodes.empty() ? -memory.amount_on({i}).free_bytes : 0, i);
   }
   std::sort(others.begin(), others.end());
 

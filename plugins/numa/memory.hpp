@@ -11,6 +11,8 @@
 #include <string_view>
 #include <vector>
 
+#include "plugins/numa/node_booking.hpp"
+
 namespace topolet::numa {
 
 /// Memory of each node that containers may not use: "1Gi" on every node, or "0:1Gi,1:512Mi" by OS index of the node.
@@ -45,6 +47,15 @@ struct MemoryAmount {
   bool fits_if_empty(std::int64_t bytes) const { return !known || bytes <= capacity_bytes; }
 };
 
+/// Memory, or huge pages of one size, of each node.
+struct AmountByNode {
+  std::vector<bool> known;
+  std::vector<std::int64_t> capacity_bytes;
+  NodeBooking booking;
+
+  MemoryAmount on(const std::vector<std::size_t>& nodes) const;
+};
+
 /// The memory of all nodes in one decision. Nodes are named by position in the topology's `nodes`.
 class NodeMemory {
  public:
@@ -58,25 +69,30 @@ class NodeMemory {
   /// What is local to these nodes together; a memory node that is local to several of them counts once.
   MemoryAmount amount(const std::vector<std::uint32_t>& nodes) const;
   MemoryAmount huge_pages(const std::vector<std::uint32_t>& nodes, std::int64_t page_bytes) const;
-  const MemoryAmount& amount_on(std::size_t node) const { return amounts_[node]; }
-  /// Of one node itself, whose memory may be another's.
-  MemoryAmount huge_pages_on(std::size_t node, std::int64_t page_bytes) const;
+  /// Of these nodes themselves, whose memory may be another's. A node counts once.
+  MemoryAmount amount_on(const std::vector<std::size_t>& nodes) const { return memory_.on(nodes); }
+  MemoryAmount huge_pages_on(const std::vector<std::size_t>& nodes, std::int64_t page_bytes) const;
 
  private:
   void find_local_memory_nodes();
   void count_memory(const topolet_ledger& ledger, const ReservedMemory& reserved);
   void count_huge_pages(const topolet_ledger& ledger, std::int64_t page_bytes);
-  /// Divides an amount of the entry among the nodes where it has it: calls `add(node, part)` for each.
-  template <class Add>
-  void divide_among_nodes(const topolet_ledger_entry& entry, std::int64_t bytes, Add add) const;
-  MemoryAmount sum(const std::vector<MemoryAmount>& amounts, const std::vector<std::uint32_t>& nodes) const;
+  /// Sets known sizes and capacities of `memory_`, and returns what is left beside `used`, by node.
+  std::vector<std::int64_t> room_beside(const std::vector<std::int64_t>& used, const ReservedMemory& reserved);
+  /// The nodes whose memory is local to these, each once, in ascending order.
+  std::vector<std::size_t> local_to(std::vector<std::size_t> nodes) const;
+  std::vector<std::size_t> memory_nodes_of(const std::vector<std::uint32_t>& nodes) const;
+  /// Where the entry's memory is bound to, in ascending order.
+  std::vector<std::size_t> bound_nodes(const topolet_ledger_entry& entry) const;
+  /// Books huge pages of an entry that is bound to no nodes, in parts as large as the parts of its CPUs.
+  void book_beside_cpus(const topolet_ledger_entry& entry, std::int64_t bytes, NodeBooking& booking) const;
 
   const topolet_topology& topology_;
-  std::vector<sdk::NarrowSet> cpus_;                              ///< by node
-  std::vector<std::size_t> local_memory_nodes_;                   ///< by node
-  bool every_node_has_memory_ = true;                             ///< every one with CPUs
-  std::vector<MemoryAmount> amounts_;                             ///< by node
-  std::map<std::int64_t, std::vector<MemoryAmount>> huge_pages_;  ///< by page size in bytes, then by node
+  std::vector<sdk::NarrowSet> cpus_;             ///< by node
+  std::vector<std::size_t> local_memory_nodes_;  ///< by node
+  bool every_node_has_memory_ = true;            ///< every one with CPUs
+  AmountByNode memory_;
+  std::map<std::int64_t, AmountByNode> huge_pages_;  ///< by page size in bytes
 };
 
 struct BindingRequest {

@@ -170,6 +170,27 @@ TEST_F(MemoryResize, OnManyNodesGainsOnlyWhatItNeeds) {
   EXPECT_EQ(resize("a", 2, 190).mems.size(), 3U);
 }
 
+TEST_F(MemoryResize, OnManyNodesGainsSeveralAtOnceUnderRestricted) {
+  start({"--numa.policy=restricted"}, "pack:12 numa:1(memory=68719476736) core:4 pu:1");
+  ASSERT_EQ(create_guaranteed("a", 2, 60).mems.to_string(), "0");
+  ASSERT_EQ(create_guaranteed("b", 2, 64).mems.to_string(), "1");
+  const OperationResult grown = resize("a", 2, 190);
+  EXPECT_EQ(grown.outcome, "ok") << grown.reason;
+  EXPECT_EQ(grown.mems.size(), 3U);
+  EXPECT_FALSE(grown.mems.contains(1)) << "it has no room";
+}
+
+TEST_F(MemoryResize, OnSeveralNodesCountsOnTheOthersWhatANodeHasNotLeft) {
+  start({});
+  create_guaranteed("a", 2, 2);
+  create_guaranteed("b", 2, 60);
+  EXPECT_EQ(resize("a", 2, 30).mems.to_string(), "0-1");
+  // 90 GiB are bound to nodes 0 and 1, of which node 0 can hold no more than 64.
+  const OperationResult c = create_guaranteed("c", 2, 49);
+  EXPECT_NE(c.mems.to_string(), "1");
+  EXPECT_EQ(create_guaranteed("d", 2, 38).mems.to_string(), "1");
+}
+
 TEST_F(MemoryResize, ToLessKeepsItsNodesAndGivesTheRestToOthers) {
   start({"--numa.policy=restricted"});
   create_guaranteed("a", 2, 80);

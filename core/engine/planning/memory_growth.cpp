@@ -8,20 +8,48 @@
 #include "core/engine/planning/crash_hold.hpp"
 #include "core/placement/candidates.hpp"
 #include "core/placement/memory_nodes.hpp"
+#include "core/placement/node_demand.hpp"
 
 namespace topolet::engine {
 namespace {
 
-/// Where not every combination of nodes is a candidate, each node is added once to those that it has.
-std::vector<placement::Candidate> candidates_beside(const CpuSet& cpus, const Placer& placer,
+/// Those whose memory is not all requested, the nearest to `from` first.
+std::vector<std::uint32_t> nearest_with_room(const topology::Topology& topology, const Ledger& ledger,
+                                             const NodeSet& from) {
+  const std::vector<placement::NodeDemand> demands = placement::demand_by_node(topology, ledger.snapshot().entries);
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> nodes;
+  for (std::size_t i = 0; i < topology.nodes.size(); ++i) {
+    const topology::Node& node = topology.nodes[i];
+    const bool is_full = node.memory_bytes > 0 && demands[i].memory_request_bytes >= node.memory_bytes;
+    if (from.contains(node.os_index) || is_full) continue;
+    NodeSet with = from;
+    with.insert(node.os_index);
+    nodes.emplace_back(topology.total_distance(with), node.os_index);
+  }
+  std::sort(nodes.begin(), nodes.end());
+  std::vector<std::uint32_t> nearest;
+  nearest.reserve(nodes.size());
+  for (const auto& [distance, os_index] : nodes) nearest.push_back(os_index);
+  return nearest;
+}
+
+/// Where not every combination of nodes is a candidate, each node is added once to those that it has, and then as many
+/// of the nearest ones as there are.
+std::vector<placement::Candidate> candidates_beside(const CpuSet& cpus, const Placer& placer, const Ledger& ledger,
                                                     const Allocation& before) {
   std::vector<placement::Candidate> candidates = placer.candidates();
   if (!placement::omits_node_sets(candidates)) return candidates;
-  const NodeSet now = placer.topology()->nodes_of(cpus) | before.placement.mems;
-  for (const topology::Node& node : placer.topology()->nodes) {
+  const topology::Topology& topology = *placer.topology();
+  const NodeSet now = topology.nodes_of(cpus) | before.placement.mems;
+  for (const topology::Node& node : topology.nodes) {
     NodeSet more = now;
     more.insert(node.os_index);
-    placement::add_proposed(candidates, *placer.topology(), more);
+    placement::add_proposed(candidates, topology, more);
+  }
+  NodeSet nearest = now;
+  for (const std::uint32_t node : nearest_with_room(topology, ledger, now)) {
+    nearest.insert(node);
+    placement::add_proposed(candidates, topology, nearest);
   }
   return candidates;
 }
@@ -48,7 +76,7 @@ placement::PolicyRequest request_on_its_cpus(const Placer& placer, const Ledger&
   }
   request.exclusive_cpus = request.exclusive ? static_cast<std::uint32_t>(request.keep.size()) : 0;
   request.must_retain = true;
-  request.candidates = candidates_beside(request.keep, placer, before);
+  request.candidates = candidates_beside(request.keep, placer, ledger, before);
   return request;
 }
 
