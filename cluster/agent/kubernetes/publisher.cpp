@@ -61,21 +61,23 @@ bool waits_rejected(const json& pod) {
   });
 }
 
-/// Devices of an init container are the next ones'. All others are their container's until the pod ends.
+/// Devices of an init container are reused by those after it, also by other init containers. All others are their
+/// container's until the pod ends.
 api::Amounts devices_left(api::Pod pod, const DeviceInventory::Given& given) {
-  api::Amounts given_to_init;
+  api::Amounts reusable;
   for (api::PodContainer& container : pod.containers) {
     const auto own = given.find(container.name);
     if (own == given.end()) continue;
     const api::Amounts amounts{.devices = own->second};
     if (container.kind == api::PodContainer::Kind::kInit) {
-      given_to_init.add(amounts);
+      reusable.raise_to(amounts);
     } else {
       container.requests.subtract(amounts);
+      reusable.subtract(amounts);
     }
   }
   api::Amounts left = pod.effective_requests();
-  left.subtract(given_to_init);
+  left.subtract(reusable);
   return left;
 }
 
