@@ -244,6 +244,20 @@ TEST_F(FitsTest, AddsUpTheMemoryOfWhoIsThereAndWhoIsPending) {
   EXPECT_THAT(last_.nodes[1].booked_huge_page_bytes, ElementsAre(std::pair("1GB", 1 << 30)));
 }
 
+TEST_F(FitsTest, BooksOnTheOtherNodesOfAContainerWhatOneHasNotLeft) {
+  change_machine([](topology::Topology& machine) {
+    for (topology::Node& node : machine.nodes) node.memory_bytes = 64;
+  });
+  const auto with_memory = [](Allocation allocation, std::int64_t request, const NodeSet& mems) {
+    allocation.workload.demand.memory_request_bytes = request;
+    allocation.placement.mems = mems;
+    return allocation;
+  };
+  fits(ledger({with_memory(exclusive("both", {0, 1}), 30, {0, 1}), with_memory(exclusive("one", {2, 3}), 60, {0})}));
+  EXPECT_EQ(last_.nodes[0].booked_memory_bytes, 64);
+  EXPECT_EQ(last_.nodes[1].booked_memory_bytes, 26);
+}
+
 /// Sizes that are granted, up to 32 CPUs in cores of four threads.
 TEST_F(FitsTest, FindsTheLargestSizeThatIsGrantedWhereverItIs) {
   use("node:1 core:8 pu:4");

@@ -159,8 +159,7 @@ class Computation {
       const bool has_some = fits_.gives_exclusive_cpus && !node.memory_only;
       fits_.nodes.push_back({node.os_index, has_some ? lowered(node, most_on(node)) : 0});
     }
-    for (const auto& [key, allocation] : ledger_.allocations())
-      add_memory(memory_by_node(*placer_.topology(), allocation));
+    book_memory();
     if (!go_on_) return go_on_.error();
     for (std::size_t i = 0; i < fits_.nodes.size(); ++i) {
       fits_.nodes[i].booked_memory_bytes = memory_[i].bytes;
@@ -212,6 +211,43 @@ class Computation {
     beyond.phase = Phase::kRunning;
     init_room_ = {};
     if (!beyond.placement.cpus.empty()) ledger_.assume(std::move(beyond));
+  }
+
+  /// Those that can have their memory on several nodes come last: it is where the others leave room.
+  void book_memory() {
+    const topology::Topology& topology = *placer_.topology();
+    std::vector<const Allocation*> on_several;
+    for (const auto& [key, allocation] : ledger_.allocations()) {
+      if (allocation.placement.mems.size() > 1) {
+        on_several.push_back(&allocation);
+      } else {
+        add_memory(memory_by_node(topology, allocation));
+      }
+    }
+    for (const Allocation* allocation : on_several) {
+      std::vector<NodeMemory> parts = memory_by_node(topology, *allocation);
+      move_to_room(parts);
+      add_memory(parts);
+    }
+  }
+
+  /// Moves what is too much for a node to those of the others that have room. What fits nowhere stays.
+  void move_to_room(std::vector<NodeMemory>& parts) const {
+    const topology::Topology& topology = *placer_.topology();
+    const auto room_on = [&](std::size_t i) {
+      return topology.nodes[i].memory_bytes - memory_[i].bytes - parts[i].bytes;
+    };
+    for (std::size_t from = 0; from < parts.size(); ++from) {
+      for (std::size_t to = 0; to < parts.size(); ++to) {
+        const std::int64_t too_much = std::min(parts[from].bytes, -room_on(from));
+        // It has a part of its own only where the container's memory may be.
+        if (to == from || parts[to].bytes == 0 || too_much <= 0 || topology.nodes[from].memory_bytes <= 0) continue;
+        const std::int64_t moved =
+            topology.nodes[to].memory_bytes <= 0 ? too_much : std::clamp<std::int64_t>(room_on(to), 0, too_much);
+        parts[from].bytes -= moved;
+        parts[to].bytes += moved;
+      }
+    }
   }
 
   void add_memory(const std::vector<NodeMemory>& memory) {
