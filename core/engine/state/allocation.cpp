@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
 
 namespace topolet::engine {
 namespace {
@@ -58,6 +59,14 @@ std::string_view seen_mode(const Allocation& allocation) {
     if (!allocation.overlapped.empty()) return "overlapped";
   }
   return to_string(allocation.placement.mode);
+}
+
+bool Pod::add_warnings(const std::vector<std::string>& warnings) {
+  const std::size_t before = warned.size();
+  for (const std::string& warning : warnings) {
+    if (!was_warned(warning)) warned.push_back(warning);
+  }
+  return warned.size() > before;
 }
 
 void drop_secrets(placement::Workload& workload) {

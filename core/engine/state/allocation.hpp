@@ -141,6 +141,8 @@ struct Pod {
   bool was_warned(const std::string& warning) const {
     return std::find(warned.begin(), warned.end(), warning) != warned.end();
   }
+  /// True if there are new ones among them.
+  bool add_warnings(const std::vector<std::string>& warnings);
 
   friend bool operator==(const Pod&, const Pod&) = default;
 };

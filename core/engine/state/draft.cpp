@@ -126,6 +126,19 @@ Pod Draft::pod(const std::string& sandbox_id) const {
   return unknown;
 }
 
+Pod Draft::pod_of(const placement::Workload& workload) const {
+  Pod pod = this->pod(workload.key.sandbox_id);
+  if (pod.sandbox.pod_uid.empty()) pod.sandbox.pod_uid = workload.key.pod_uid;
+  if (pod.sandbox.pod_name.empty()) pod.sandbox.pod_name = workload.pod_name;
+  if (pod.sandbox.pod_namespace.empty()) pod.sandbox.pod_namespace = workload.pod_namespace;
+  return pod;
+}
+
+void Draft::add_warnings(const placement::Workload& workload, const std::vector<std::string>& warnings) {
+  Pod pod = pod_of(workload);
+  if (pod.add_warnings(warnings)) put_pod(std::move(pod));
+}
+
 void Draft::put_pod(Pod pod) {
   drop_secrets(pod);
   std::string id = pod.sandbox.id;

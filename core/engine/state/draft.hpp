@@ -51,7 +51,11 @@ class Draft {
 
   /// A pod as it is in the draft; an empty one with this id if it is not known.
   Pod pod(const std::string& sandbox_id) const;
+  /// The pod of the workload, which may be known by nothing else.
+  Pod pod_of(const placement::Workload& workload) const;
   void put_pod(Pod pod);
+  /// What was logged of the workload's pod.
+  void add_warnings(const placement::Workload& workload, const std::vector<std::string>& warnings);
   void forget_pod(const std::string& sandbox_id);
 
   void put_capacity(ToldCapacity told) {

@@ -126,6 +126,14 @@ std::shared_ptr<const placement::LedgerEntry> Ledger::entry_of(const Allocation&
                              display_name(workload), workload.used_devices});
 }
 
+CpuSet Ledger::dedicated_to_others(const placement::ContainerKey& key) const {
+  CpuSet held;
+  for (const auto& [other, allocation] : allocations_) {
+    if (other != key) held |= allocation.dedicated_cpus() | allocation.vacating_alone;
+  }
+  return held;
+}
+
 bool Ledger::kubelet_hands_out_cpusets() const {
   return std::any_of(allocations_.begin(), allocations_.end(), [](const auto& entry) {
     return !entry.second.workload.kubelet_cpus.empty() && entry.second.placement.mode != placement::Mode::kForeign;

@@ -69,6 +69,9 @@ class Ledger {
   /// For one decision; `without` leaves one container's own allocation out, as if it were released.
   placement::LedgerSnapshot snapshot(const placement::ContainerKey* without = nullptr) const;
 
+  /// What others have alone, also what they have not left yet.
+  CpuSet dedicated_to_others(const placement::ContainerKey& key) const;
+
   /// True while some container's set came from the kubelet.
   bool kubelet_hands_out_cpusets() const;
 

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/base/index_set.hpp"
@@ -32,6 +33,12 @@ struct AuditEntry {
   std::int64_t setup = 0;                      ///< with which it was decided; 0: the one in force
   std::optional<std::int64_t> caused_by = {};  ///< the decision that made it necessary or possible
 };
+
+inline AuditEntry audit_with_code(AuditEvent audit_event, std::string reason, const char* code) {
+  AuditEntry audit{audit_event, std::move(reason)};
+  audit.reason_code = code;
+  return audit;
+}
 
 /// What the way of a create has taken behind its decision.
 struct CreateTimes {

@@ -8,6 +8,8 @@
 #include "core/base/text.hpp"
 #include "core/engine/state/capacity_transitions.hpp"
 #include "core/engine/state/draft.hpp"
+#include "core/engine/state/machine_transitions.hpp"
+#include "core/engine/state/observation_transitions.hpp"
 #include "core/engine/state/overruled.hpp"
 #include "core/placement/reason_codes.hpp"
 
@@ -24,31 +26,6 @@ AuditEvent audit_event_of(const placement::Decision& decision) {
 AuditEntry audit_of(const placement::Decision& decision, AuditEvent audit_event) {
   return {audit_event,          decision.reason, decision.nodes, decision.verdicts,
           decision.reason_code, decision.times,  decision.setup};
-}
-
-AuditEntry audit_with_code(AuditEvent audit_event, std::string reason, const char* code) {
-  AuditEntry audit{audit_event, std::move(reason)};
-  audit.reason_code = code;
-  return audit;
-}
-
-/// Containers of reserved namespaces have the reserved CPUs wherever they are, also those that were offline when they
-/// were placed. True if it did not have them all.
-bool extend_to_reserved(const CpuSet& reserved, Allocation& allocation) {
-  const bool has_them = allocation.placement.mode == placement::Mode::kReserved && allocation.is_movable_in_pool() &&
-                        allocation.squeeze == Squeeze::kNone;
-  if (!has_them || reserved.is_subset_of(allocation.within)) return false;
-  allocation.within |= reserved;
-  return true;
-}
-
-/// True if there are new ones among them.
-bool add_warnings(const std::vector<std::string>& warnings, Pod& pod) {
-  const std::size_t before = pod.warned.size();
-  for (const std::string& warning : warnings) {
-    if (!pod.was_warned(warning)) pod.warned.push_back(warning);
-  }
-  return pod.warned.size() > before;
 }
 
 /// One function an event, each of which writes down what it changes.
@@ -84,18 +61,18 @@ class Transitions {
   void operator()(const event::Moved& event);
   void operator()(const event::ChangeReverted& event);
   void operator()(const event::Converged& event);
-  void operator()(const event::Drifted& event);
-  void operator()(const event::SeenInKernel& event);
-  void operator()(const event::Overlapped& event);
+  void operator()(const event::Drifted& event) { observations_.note_drift(event); }
+  void operator()(const event::SeenInKernel& event) { observations_.note_seen_in_kernel(event); }
+  void operator()(const event::Overlapped& event) { observations_.note_overlap(event); }
   void operator()(const event::Adopted& event);
-  void operator()(const event::FoundForeign& event);
-  void operator()(const event::ForeignConfined& event);
+  void operator()(const event::FoundForeign& event) { observations_.find_foreign(event); }
+  void operator()(const event::ForeignConfined& event) { observations_.note_confined(event); }
   void operator()(const event::Evaluated& event);
-  void operator()(const event::MachineChanged& event);
+  void operator()(const event::MachineChanged& event) { machine_.change(event); }
   void operator()(const event::CrashHoldExpired& event) { draft_.end(event.key, "crash-hold"); }
-  void operator()(const event::Restarted& event);
+  void operator()(const event::Restarted& event) { machine_.restart(event); }
   void operator()(const event::SetupChanged& event) { draft_.record_setup(event.setup); }
-  void operator()(const event::ClockSet& event);
+  void operator()(const event::ClockSet& event) { machine_.set_clock(event); }
   void operator()(const event::CapacityTold& event) { capacities_.tell(event); }
   void operator()(const event::CapacityCleared& event) { capacities_.clear(event); }
   void operator()(const event::CapacityTimePassed& /*event*/) { capacities_.pass_time(); }
@@ -110,16 +87,15 @@ class Transitions {
   NodeSet nodes_of(const placement::Decision& decision) const;
   void apply_moves(const Plan& plan);
   void keep_pod_nodes(const placement::Workload& workload, const NodeSet& nodes);
-  Pod pod_of(const placement::Workload& workload) const;
-  void keep_warnings(const placement::Workload& workload, const std::vector<std::string>& warnings);
   void end_sandbox(const std::string& sandbox_id, const char* cause);
-  CpuSet dedicated_to_others(const placement::ContainerKey& key) const;
 
   const Ledger& ledger_;
   const placement::PlacementRules& rules_;
   const std::chrono::milliseconds now_;
   Draft draft_;
   CapacityTransitions capacities_{ledger_, now_, draft_};
+  ObservationTransitions observations_{now_, draft_};
+  MachineTransitions machine_{ledger_, now_, draft_};
 };
 
 /// A decision's allocation: what the container is, from the one before; where it is, from the plan.
@@ -183,21 +159,13 @@ void Transitions::operator()(const event::CreateAdmitted& event) {
   }
   draft_.put(std::move(asked), audit_of(event.plan.decision, audit_event_of(event.plan.decision)), supersedes);
   if (event.keeps_pod_together) keep_pod_nodes(event.workload, event.plan.decision.nodes);
-  Pod pod = pod_of(event.workload);
+  Pod pod = draft_.pod_of(event.workload);
   const bool was_denied = pod.denied.erase(key.name) > 0;
-  if (add_warnings(event.warnings, pod) || was_denied) draft_.put_pod(std::move(pod));
-}
-
-Pod Transitions::pod_of(const placement::Workload& workload) const {
-  Pod pod = draft_.pod(workload.key.sandbox_id);
-  if (pod.sandbox.pod_uid.empty()) pod.sandbox.pod_uid = workload.key.pod_uid;
-  if (pod.sandbox.pod_name.empty()) pod.sandbox.pod_name = workload.pod_name;
-  if (pod.sandbox.pod_namespace.empty()) pod.sandbox.pod_namespace = workload.pod_namespace;
-  return pod;
+  if (pod.add_warnings(event.warnings) || was_denied) draft_.put_pod(std::move(pod));
 }
 
 void Transitions::keep_pod_nodes(const placement::Workload& workload, const NodeSet& nodes) {
-  Pod pod = pod_of(workload);
+  Pod pod = draft_.pod_of(workload);
   pod.nodes = nodes;
   draft_.put_pod(std::move(pod));
 }
@@ -217,9 +185,9 @@ void Transitions::operator()(const event::Denied& event) {
   asked.workload = event.workload;
   drop_secrets(asked.workload);
   const std::int64_t number = draft_.record_event(audit_of(decision, AuditEvent::kDenied), std::move(asked));
-  Pod pod = pod_of(event.workload);
+  Pod pod = draft_.pod_of(event.workload);
   pod.denied[key.name] = {key.attempt, decision.reason, number};
-  add_warnings(event.warnings, pod);
+  pod.add_warnings(event.warnings);
   draft_.put_pod(std::move(pod));
 }
 
@@ -419,14 +387,6 @@ void Transitions::operator()(const event::Moved& event) {
   draft_.put(std::move(after), audit_of(event.plan.decision, event.audit_event));
 }
 
-CpuSet Transitions::dedicated_to_others(const placement::ContainerKey& key) const {
-  CpuSet held;
-  for (const auto& [other, allocation] : ledger_.allocations()) {
-    if (other != key) held |= allocation.dedicated_cpus() | allocation.vacating_alone;
-  }
-  return held;
-}
-
 /// Others keep what they were given meanwhile. A container that had some of it exclusively does not go back now, but
 /// when it can.
 void Transitions::operator()(const event::ChangeReverted& event) {
@@ -434,7 +394,7 @@ void Transitions::operator()(const event::ChangeReverted& event) {
   const Allocation* now = draft_.find(before.workload.key);
   if (now == nullptr || !now->is_bound() || now->decision == before.decision) return;
   draft_.mark_rollback();
-  const CpuSet taken = dedicated_to_others(before.workload.key);
+  const CpuSet taken = ledger_.dedicated_to_others(before.workload.key);
   Allocation after = *now;
   if (!now->conflict) after.workload = before.workload;
   if (before.is_exclusive() && before.placement.cpus.intersects(taken)) {
@@ -475,31 +435,6 @@ void Transitions::operator()(const event::Converged& event) {
                              before->reason + "; it has left the CPUs it had before", reason_code::kLeftCpus));
 }
 
-void Transitions::operator()(const event::Drifted& event) {
-  const Allocation* before = draft_.find(event.key);
-  if (before == nullptr) return;
-  if (!event.reason.empty()) draft_.record_event({AuditEvent::kDrift, event.reason}, *before);
-  if (event.observed.is_subset_of(before->placement.cpus | before->vacating)) return;
-  Allocation after = *before;
-  after.vacating |= event.observed;
-  draft_.put(std::move(after));
-}
-
-void Transitions::operator()(const event::SeenInKernel& event) {
-  const Allocation* before = draft_.find(event.key);
-  if (before == nullptr || !before->is_managed()) return;
-  Allocation after = *before;
-  if (auto audit = note_seen(after, event, now_)) draft_.record_event(*std::move(audit), *before);
-  draft_.put(std::move(after));
-}
-
-void Transitions::operator()(const event::Overlapped& event) {
-  AuditEntry audit = audit_with_code(AuditEvent::kOverlap, event.reason,
-                                     event.caused_by ? reason_code::kOverlapBegan : reason_code::kOverlapEnded);
-  audit.caused_by = event.caused_by;
-  draft_.record_event(std::move(audit), event.subject);
-}
-
 void Transitions::operator()(const event::Adopted& event) {
   draft_.set_cause(event.workload.key);
   for (const placement::ContainerKey& key : event.overruled) draft_.end(key, "overruled");
@@ -511,40 +446,7 @@ void Transitions::operator()(const event::Adopted& event) {
   bind(std::move(after), event.container,
        event.observed_cpus.empty() ? std::optional<CpuSet>() : std::optional<CpuSet>(event.observed_cpus),
        event.may_be_starting);
-  keep_warnings(event.workload, event.warnings);
-}
-
-void Transitions::operator()(const event::FoundForeign& event) {
-  const Allocation* before = draft_.find(event.key);
-  if (before == nullptr || !before->is_managed()) return;
-  draft_.set_cause(event.key);
-  Allocation after = *before;
-  after.placement = {};
-  after.placement.mode = placement::Mode::kForeign;
-  after.within = after.vacating = after.vacating_alone = {};
-  after.preferred.reset();
-  if (after.overruled)
-    draft_.record_event(overruled_ended(after, "its CPUs are not topolet's to set any more", now_), after);
-  after.overruled.reset();
-  after.seen_on = after.overlapped = {};
-  after.conflict = false;
-  after.squeeze = Squeeze::kNone;
-  after.reason = event.reason;
-  keep_warnings(after.workload, event.warnings);
-  draft_.put(std::move(after), audit_with_code(AuditEvent::kForeign, event.reason, reason_code::kHandlerNotPlaced));
-}
-
-void Transitions::operator()(const event::ForeignConfined& event) {
-  const Allocation* before = draft_.find(event.key);
-  if (before == nullptr || before->placement.mode != placement::Mode::kForeign) return;
-  Allocation after = *before;
-  after.within = event.within;
-  draft_.put(std::move(after));
-}
-
-void Transitions::keep_warnings(const placement::Workload& workload, const std::vector<std::string>& warnings) {
-  Pod pod = pod_of(workload);
-  if (add_warnings(warnings, pod)) draft_.put_pod(std::move(pod));
+  draft_.add_warnings(event.workload, event.warnings);
 }
 
 void Transitions::operator()(const event::Evaluated& event) {
@@ -553,90 +455,6 @@ void Transitions::operator()(const event::Evaluated& event) {
   Allocation after = *before;
   after.evaluated_cpus = after.placement.cpus;
   draft_.put(std::move(after));
-}
-
-void Transitions::operator()(const event::MachineChanged& event) {
-  for (const placement::ContainerKey& key : event.restricted) {
-    const Allocation* before = draft_.find(key);
-    if (before == nullptr) continue;
-    Allocation after = *before;
-    after.restricted = true;
-    draft_.put(std::move(after));
-  }
-  for (const auto& [key, within] : event.widened) {
-    const Allocation* before = draft_.find(key);
-    if (before == nullptr) continue;
-    Allocation after = *before;
-    after.reason = fmt::format("it may use {} too, available again", named("CPU", within - before->within));
-    after.within = within;
-    AuditEntry audit = audit_with_code(AuditEvent::kReplaced, after.reason, reason_code::kCpusAvailable);
-    draft_.put(std::move(after), std::move(audit));
-  }
-  for (const auto& [key, allocation] : ledger_.allocations()) {
-    Allocation after = *draft_.find(key);
-    if (extend_to_reserved(event.inventory.reserved, after)) draft_.put(std::move(after));
-  }
-  const CpuSet arrived = event.inventory.allowed - ledger_.inventory().allowed;
-  CpuSet not_left_by_others;
-  for (const auto& [key, allocation] : ledger_.allocations()) {
-    if (!allocation.is_exclusive()) continue;
-    // Where a CPU comes back before its container has left it, that one runs on it again: it is nobody else's yet.
-    CpuSet not_left = allocation.vacating & arrived;
-    if (!not_left.empty()) not_left -= dedicated_to_others(key) | not_left_by_others;
-    not_left_by_others |= not_left;
-    if (arrived.is_subset_of(allocation.arrived_cpus) && not_left.is_subset_of(allocation.vacating_alone)) continue;
-    Allocation after = *draft_.find(key);
-    after.arrived_cpus |= arrived;
-    after.vacating_alone |= not_left;
-    draft_.put(std::move(after));
-  }
-  if (event.inventory != ledger_.inventory()) draft_.set_inventory(event.inventory);
-  draft_.record_topology(event.topology);
-  if (event.topology) capacities_.judge(*event.topology);
-}
-
-/// Whatever was under way when the daemon died is in doubt. A start may still be under way in the runtime, also one
-/// that the store does not know of any more.
-void Transitions::operator()(const event::Restarted& event) {
-  draft_.record_pool();
-  draft_.record_topology(event.topology);
-  if (event.setup) draft_.record_setup(*event.setup);
-  for (const auto& [key, allocation] : ledger_.allocations()) {
-    Allocation after = allocation;
-    if (after.phase == Phase::kPending) {
-      after.phase = Phase::kInDoubt;
-      if (after.doubt_since.count() == 0) after.doubt_since = after.phase_since;
-    }
-    if (event.store_regressed && after.phase == Phase::kCreated) after.phase = Phase::kStarting;
-    if (after.phase == Phase::kStarting) after.phase_since = now_;
-    // The wall clock may have been set back meanwhile.
-    after.phase_since = std::min(after.phase_since, now_);
-    after.doubt_since = std::min(after.doubt_since, now_);
-    if (after.overruled) {
-      after.overruled->since = std::min(after.overruled->since, now_);
-      // Nobody has looked meanwhile.
-      after.overruled->ours_since = {};
-    }
-    extend_to_reserved(ledger_.inventory().reserved, after);
-    if (after != allocation) draft_.put(std::move(after));
-  }
-  if (event.topology) capacities_.judge(*event.topology);
-}
-
-void Transitions::operator()(const event::ClockSet& event) {
-  capacities_.set_clock(event.by);
-  for (const auto& [key, allocation] : ledger_.allocations()) {
-    Allocation after = allocation;
-    if (after.phase != Phase::kRunning) after.phase_since += event.by;
-    if (after.phase == Phase::kInDoubt || after.phase == Phase::kPending) {
-      if (after.doubt_since.count() != 0) after.doubt_since += event.by;
-    }
-    if (after.overruled) {
-      after.overruled->since += event.by;
-      if (after.overruled->ours_since.count() != 0) after.overruled->ours_since += event.by;
-    }
-    if (after != allocation) draft_.put(std::move(after));
-  }
 }
 
 }  // namespace

@@ -1,0 +1,65 @@
+#include "core/engine/state/observation_transitions.hpp"
+
+#include <utility>
+
+#include "core/engine/state/overruled.hpp"
+#include "core/placement/reason_codes.hpp"
+
+namespace topolet::engine {
+
+void ObservationTransitions::note_drift(const event::Drifted& event) {
+  const Allocation* before = draft_.find(event.key);
+  if (before == nullptr) return;
+  if (!event.reason.empty()) draft_.record_event({AuditEvent::kDrift, event.reason}, *before);
+  if (event.observed.is_subset_of(before->placement.cpus | before->vacating)) return;
+  Allocation after = *before;
+  after.vacating |= event.observed;
+  draft_.put(std::move(after));
+}
+
+void ObservationTransitions::note_seen_in_kernel(const event::SeenInKernel& event) {
+  const Allocation* before = draft_.find(event.key);
+  if (before == nullptr || !before->is_managed()) return;
+  Allocation after = *before;
+  if (auto audit = note_seen(after, event, now_)) draft_.record_event(*std::move(audit), *before);
+  draft_.put(std::move(after));
+}
+
+void ObservationTransitions::note_overlap(const event::Overlapped& event) {
+  AuditEntry audit =
+      audit_with_code(AuditEvent::kOverlap, event.reason,
+                      event.caused_by ? placement::reason_code::kOverlapBegan : placement::reason_code::kOverlapEnded);
+  audit.caused_by = event.caused_by;
+  draft_.record_event(std::move(audit), event.subject);
+}
+
+void ObservationTransitions::find_foreign(const event::FoundForeign& event) {
+  const Allocation* before = draft_.find(event.key);
+  if (before == nullptr || !before->is_managed()) return;
+  draft_.set_cause(event.key);
+  Allocation after = *before;
+  after.placement = {};
+  after.placement.mode = placement::Mode::kForeign;
+  after.within = after.vacating = after.vacating_alone = {};
+  after.preferred.reset();
+  if (after.overruled)
+    draft_.record_event(overruled_ended(after, "its CPUs are not topolet's to set any more", now_), after);
+  after.overruled.reset();
+  after.seen_on = after.overlapped = {};
+  after.conflict = false;
+  after.squeeze = Squeeze::kNone;
+  after.reason = event.reason;
+  draft_.add_warnings(after.workload, event.warnings);
+  draft_.put(std::move(after),
+             audit_with_code(AuditEvent::kForeign, event.reason, placement::reason_code::kHandlerNotPlaced));
+}
+
+void ObservationTransitions::note_confined(const event::ForeignConfined& event) {
+  const Allocation* before = draft_.find(event.key);
+  if (before == nullptr || before->placement.mode != placement::Mode::kForeign) return;
+  Allocation after = *before;
+  after.within = event.within;
+  draft_.put(std::move(after));
+}
+
+}  // namespace topolet::engine

@@ -1,0 +1,27 @@
+// What becomes of containers by what was seen of them in the kernel and in the runtime: a part of compute_transition().
+#pragma once
+
+#include <chrono>
+
+#include "core/engine/state/draft.hpp"
+#include "core/engine/state/events.hpp"
+
+namespace topolet::engine {
+
+/// Each function writes down in the draft what changes. The draft must outlive it.
+class ObservationTransitions {
+ public:
+  ObservationTransitions(std::chrono::milliseconds now, Draft& draft) : now_(now), draft_(draft) {}
+
+  void note_drift(const event::Drifted& event);
+  void note_seen_in_kernel(const event::SeenInKernel& event);
+  void note_overlap(const event::Overlapped& event);
+  void find_foreign(const event::FoundForeign& event);
+  void note_confined(const event::ForeignConfined& event);
+
+ private:
+  const std::chrono::milliseconds now_;  ///< wall clock
+  Draft& draft_;
+};
+
+}  // namespace topolet::engine
