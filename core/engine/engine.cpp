@@ -81,7 +81,14 @@ Result<std::int64_t> check_capacity(const Engine::CapacityRequest& request, cons
 struct Loaded {
   Ledger ledger;
   Status status;
+  bool has_decisions = false;  ///< ever
 };
+
+/// Why the store may not know what topolet has created.
+std::string why_unknown(const Loaded& loaded, const store::OpenReport& report) {
+  if (!loaded.has_decisions) return "the state database is new";
+  return report.newest_lost_generation > 0 ? "the state database has lost its newest changes" : "";
+}
 
 Loaded load(store::Store& store, CpuInventory cpus) {
   Ledger ledger(std::move(cpus), 0);
@@ -115,7 +122,7 @@ Loaded load(store::Store& store, CpuInventory cpus) {
   }
   ledger = Ledger(ledger.inventory(), std::max(*generation, store.report().newest_lost_generation), *decision + 1);
   ledger.load(std::move(allocations), std::move(known), std::move(told));
-  return {std::move(ledger), {}};
+  return {std::move(ledger), {}, *decision > 0};
 }
 
 }  // namespace
@@ -189,7 +196,7 @@ Engine::Impl::Impl(Options&& given, Deps&& deps, Loaded loaded)
                     {*loop, placer, std::move(deps.any_plugin_handles_events), std::move(deps.publish_event)}),
       reconciler({*loop, committer, placer, cpusets, mover, exits, rebalancer, placed_handlers,
                   newest_lost_generation > 0, options.doubt_timeout, options.start_grace, clock.clock(), deps.log,
-                  options.kubelet_cpus}),
+                  options.kubelet_cpus, why_unknown(loaded, deps.store.report())}),
       handler_deps{*loop, committer,  placer,     cpusets,         mover,
                    exits, rebalancer, reconciler, placed_handlers, options.demand_rules,
                    log} {}

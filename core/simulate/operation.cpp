@@ -23,7 +23,7 @@ constexpr std::int64_t kMostSeconds = 366L * 24 * 3600;
 /// A machine without a clock of its own begins in 1970.
 constexpr std::int64_t kMostWallSeconds = 100 * kMostSeconds;
 
-constexpr std::array<std::pair<OperationKind, std::string_view>, 16> kNames = {{
+constexpr std::array<std::pair<OperationKind, std::string_view>, 18> kNames = {{
     {OperationKind::kOccupy, "occupy"},
     {OperationKind::kVacate, "vacate"},
     {OperationKind::kRunPod, "run_pod"},
@@ -40,6 +40,8 @@ constexpr std::array<std::pair<OperationKind, std::string_view>, 16> kNames = {{
     {OperationKind::kRestart, "restart"},
     {OperationKind::kCapacity, "capacity"},
     {OperationKind::kCpuset, "cpuset"},
+    {OperationKind::kStart, "start"},
+    {OperationKind::kSandbox, "sandbox"},
 }};
 
 /// Of what is wrong with a line; ends in parse_operation().
@@ -154,6 +156,12 @@ std::optional<KillPoint::At> kill_at_of(const json& value, std::string_view key)
   return at == "before-answer" ? KillPoint::At::kBeforeAnswer : KillPoint::At::kAfterAnswer;
 }
 
+SandboxState sandbox_state_of(const json& value, std::string_view key) {
+  const std::string state = one_of(value, key, {"ready", "not-ready", "gone"});
+  if (state == "ready") return SandboxState::kReady;
+  return state == "gone" ? SandboxState::kGone : SandboxState::kNotReady;
+}
+
 using Reader = std::function<void(Operation&, const json&, std::string_view)>;
 using Readers = std::map<std::string, Reader, std::less<>>;
 
@@ -224,6 +232,7 @@ Readers create_readers() {
        {"container", text(&Operation::container)},
        {"attempt", kAttempt},
        {"annotations", kAnnotations},
+       {"start", [](Operation& o, const json& v, std::string_view k) { o.starts = flag_of(v, k); }},
        {"cgroup_parent", [](Operation& o, const json& v, std::string_view k) { o.cgroup_parent = text_of(v, k); }},
        {"devices", [](Operation& o, const json& v, std::string_view k) { o.devices = list_of(v, k); }},
        {"cdi_devices", [](Operation& o, const json& v, std::string_view k) { o.cdi_devices = list_of(v, k); }},
@@ -278,7 +287,11 @@ Readers readers_of(OperationKind kind) {
                                    o.exit_code = static_cast<std::int32_t>(number_of(v, k, -255, 255));
                                  }}});
     case OperationKind::kStop:
+    case OperationKind::kStart:
       return container;
+    case OperationKind::kSandbox:
+      return {{"pod", text(&Operation::pod)},
+              {"state", [](Operation& o, const json& v, std::string_view k) { o.sandbox = sandbox_state_of(v, k); }}};
     case OperationKind::kRemovePod:
       return {{"pod", text(&Operation::pod)}};
     case OperationKind::kDevice:
@@ -302,7 +315,10 @@ Readers readers_of(OperationKind kind) {
                [](Operation& o, const json& v, std::string_view k) {
                  o.calls = static_cast<std::uint32_t>(number_of(v, k, 1, std::numeric_limits<std::uint32_t>::max()));
                }},
-              {"repeat", [](Operation& o, const json& v, std::string_view k) { o.repeat = flag_of(v, k); }}};
+              {"repeat", [](Operation& o, const json& v, std::string_view k) { o.repeat = flag_of(v, k); }},
+              {"database", [](Operation& o, const json& v, std::string_view k) {
+                 o.loses_database = one_of(v, k, {"kept", "lost"}) == "lost";
+               }}};
     case OperationKind::kCapacity:
       return capacity_readers();
     case OperationKind::kCpuset:
@@ -327,7 +343,10 @@ std::vector<std::string> needed_by(OperationKind kind) {
     case OperationKind::kUpdate:
     case OperationKind::kExit:
     case OperationKind::kStop:
+    case OperationKind::kStart:
       return {"pod", "container"};
+    case OperationKind::kSandbox:
+      return {"pod", "state"};
     case OperationKind::kDevice:
       return {"path"};
     case OperationKind::kClock:
@@ -377,6 +396,8 @@ Operation read(const json& object) {
           "\"{}\" of restart is about a call: \"at\" must be before-answer, after-answer or in-flight", field));
     }
   }
+  if (operation.loses_database && operation.kill_at)
+    throw InvalidLine("the \"database\" of restart is lost only with \"at\": \"now\"");
   if (operation.kind == OperationKind::kCapacity && object.contains("milli") != object.contains("for_s")) {
     throw InvalidLine(
         "capacity needs \"milli\" and \"for_s\": how much, and for how long; with neither the node's nominal "

@@ -50,6 +50,8 @@ enum class OperationKind : std::uint8_t {
   kRestart,
   kCapacity,
   kCpuset,
+  kStart,
+  kSandbox,
 };
 
 /// Which of the runtime's answers `runtime` is about.
@@ -83,6 +85,9 @@ struct Operation {
   std::string cpuset_cpus;
   std::string cpuset_mems;
 
+  bool starts = true;  ///< create
+  SandboxState sandbox = SandboxState::kReady;
+
   std::int32_t exit_code = 0;
 
   std::string path;  ///< device
@@ -103,6 +108,7 @@ struct Operation {
   std::optional<KillPoint::At> kill_at;  ///< restart: none is at once
   std::uint32_t calls = 1;
   bool repeat = true;
+  bool loses_database = false;
 };
 
 /// The fields that a line may have, by its "op".

@@ -67,7 +67,6 @@ SimulatedDaemon::SimulatedDaemon(const plugin::LoadedConfig& setup, SimulatedRun
 SimulatedDaemon::~SimulatedDaemon() = default;
 
 Status SimulatedDaemon::start(engine::Engine::Machine machine, const SimulationOptions& options) {
-  constexpr const char* kBootId = "simulated";
   options_ = options;
   const std::filesystem::path& state_dir = options_.state_dir;
   // Who watches compares times with its own.
@@ -76,15 +75,34 @@ Status SimulatedDaemon::start(engine::Engine::Machine machine, const SimulationO
         std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::system_clock::now().time_since_epoch()));
   else if (!state_dir.empty())
     time_.set(kRecordedFrom);
-  const std::int64_t now_ms = time_.now().count();
-  auto store = state_dir.empty() ? store::Store::open_in_memory(kBootId, now_ms)
-                                 : store::Store::open({.directory = state_dir, .boot_id = kBootId, .now_ms = now_ms});
-  if (!store) return store.error();
-  store_ = *std::move(store);
+  if (Status opened = open_store(); !opened) return opened;
   machine_ = std::move(machine);
   if (Status begun = begin_run(); !begun) return begun;
   run_until_idle();
   return {};
+}
+
+Status SimulatedDaemon::open_store() {
+  constexpr const char* kBootId = "simulated";
+  const std::int64_t now_ms = time_.now().count();
+  const std::filesystem::path& directory = options_.state_dir;
+  auto store = directory.empty() ? store::Store::open_in_memory(kBootId, now_ms)
+                                 : store::Store::open({.directory = directory, .boot_id = kBootId, .now_ms = now_ms});
+  if (!store) return store.error();
+  store_ = *std::move(store);
+  return {};
+}
+
+/// Somebody deletes the database; what else is in its directory stays.
+Status SimulatedDaemon::lose_database() {
+  store_.reset();
+  if (!options_.state_dir.empty()) {
+    for (const char* file : {"state.db", "state.db-wal", "state.db-shm"}) {
+      std::error_code ignored;
+      std::filesystem::remove(options_.state_dir / file, ignored);
+    }
+  }
+  return open_store();
 }
 
 Status SimulatedDaemon::make_policies(Run& run) const {
@@ -201,7 +219,9 @@ void SimulatedDaemon::restart_after_kill() {
   end_run();
   // What was written but not committed was never there.
   store_->roll_back();
-  if (Status begun = begin_run(); !begun) throw std::runtime_error("topoletd does not start: " + begun.error().message);
+  Status begun = std::exchange(loses_database_, false) ? lose_database() : Status();
+  if (begun) begun = begin_run();
+  if (!begun) throw std::runtime_error("topoletd does not start: " + begun.error().message);
   run_->loop->run();
   if (in_flight) runtime_.answer(in_flight->method, in_flight->request, in_flight->caller);
 }
@@ -267,7 +287,8 @@ void SimulatedDaemon::advance(std::chrono::milliseconds time) {
   }
 }
 
-void SimulatedDaemon::restart() {
+void SimulatedDaemon::restart(bool loses_database) {
+  loses_database_ = loses_database;
   kill_.reset();
   run_->connection.kill();
   run_until_idle();

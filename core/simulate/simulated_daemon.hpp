@@ -63,8 +63,9 @@ class SimulatedDaemon {
   /// Somebody sets the wall clock by so much, forward or back; no time passes.
   void set_wall_clock(std::chrono::milliseconds by) { time_.set_wall(by); }
 
-  /// Kills the daemon and starts it again. Cancels a kill_at() that is still to come.
-  void restart();
+  /// Kills the daemon and starts it again, with its database or with a new one. Cancels a kill_at() that is still to
+  /// come.
+  void restart(bool loses_database = false);
   /// Kills it at a call that is yet to come, and has it come back at once.
   void kill_at(KillPoint kill);
   /// The methods at whose calls the daemon was killed, since clear_recorded().
@@ -85,6 +86,8 @@ class SimulatedDaemon {
  private:
   struct Run;
 
+  Status open_store();
+  Status lose_database();
   Status begin_run();
   void end_run();
   Status make_policies(Run& run) const;
@@ -104,6 +107,7 @@ class SimulatedDaemon {
   std::vector<store::DecidedRow> decisions_;
   engine::Engine::Machine machine_;
   std::int64_t memory_total_bytes_ = 0;
+  bool loses_database_ = false;  ///< with the kill that comes next
   std::optional<KillPoint> kill_;
   bool kubelet_retries_ = true;
   std::vector<std::string> killed_during_;

@@ -174,6 +174,14 @@ cri::RuntimeResponse SimulatedRuntime::start(const std::string& bytes) {
   return ok_answer();
 }
 
+void SimulatedRuntime::set_sandbox(const std::string& sandbox_id, SandboxState state) {
+  if (state == SandboxState::kGone) {
+    records_->sandboxes.erase(sandbox_id);
+  } else if (const auto sandbox = records_->sandboxes.find(sandbox_id); sandbox != records_->sandboxes.end()) {
+    sandbox->second.set_state(state == SandboxState::kReady ? 0 : kSandboxNotReady);
+  }
+}
+
 /// Its pod's uid and its name.
 std::pair<std::string, std::string> SimulatedRuntime::name_of(const Container& container) const {
   const auto sandbox = records_->sandboxes.find(container.sandbox_id);

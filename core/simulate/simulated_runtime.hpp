@@ -27,6 +27,9 @@ enum class NextResponse : std::uint8_t {
   kResponseLost,  ///< it is done, but the answer never arrives
 };
 
+/// What has become of a pod's sandbox without a call; its containers stay as they are.
+enum class SandboxState : std::uint8_t { kReady, kNotReady, kGone };
+
 /// Whose call it is.
 enum class Caller : std::uint8_t { kKubelet, kDaemon };
 
@@ -58,6 +61,8 @@ class SimulatedRuntime {
   /// The answer to the next UpdateContainerResources that the daemon makes by itself.
   void set_next_own_update(NextResponse next) { next_own_update_ = next; }
   void exit(const std::string& container_id, std::int32_t exit_code);
+
+  void set_sandbox(const std::string& sandbox_id, SandboxState state);
 
   /// Another hand sets the container's CPUs in the kernel: now, or when it is started. `again`: after every update too,
   /// until the next word about this container. No CPUs: the hand has gone, and the container stays where it is.

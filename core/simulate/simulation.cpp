@@ -196,6 +196,10 @@ void Simulation::dispatch(const Operation& operation, OperationResult& result) {
       return set_capacity(operation, result);
     case OperationKind::kCpuset:
       return set_cpuset(operation, result);
+    case OperationKind::kStart:
+      return start(operation, result);
+    case OperationKind::kSandbox:
+      return set_sandbox(operation, result);
   }
 }
 
@@ -296,8 +300,10 @@ void Simulation::create(const Operation& operation, OperationResult& result) {
     classes_[name] = qos_of(pod->second, operation.resources);
     result.outcome = is(decision, engine::AuditEvent::kUnpinned) ? "unpinned" : "placed";
     if (decision == nullptr) result.reason = "repeated create: the container stays where it was placed before";
-    const cri::RuntimeResponse started = daemon_.call("StartContainer", id_request(target.id()));
-    if (started.code != Code::kOk) set_failed(result, "it could not be started: " + started.message);
+    if (operation.starts) {
+      const cri::RuntimeResponse started = daemon_.call("StartContainer", id_request(target.id()));
+      if (started.code != Code::kOk) set_failed(result, "it could not be started: " + started.message);
+    }
   } else if (decision == nullptr || is(decision, engine::AuditEvent::kDenied)) {
     const bool own = answer.message.rfind("topolet: ", 0) == 0;
     result.outcome = decision != nullptr || own ? "denied" : "error";
@@ -381,7 +387,7 @@ void Simulation::set_next_answer(const Operation& operation) {
 }
 
 void Simulation::restart(const Operation& operation) {
-  if (!operation.kill_at) return daemon_.restart();
+  if (!operation.kill_at) return daemon_.restart(operation.loses_database);
   daemon_.kill_at({*operation.kill_at, operation.calls, operation.repeat});
 }
 

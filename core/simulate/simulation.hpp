@@ -129,6 +129,8 @@ class Simulation {
   void set_next_answer(const Operation& operation);
   void restart(const Operation& operation);
   void set_capacity(const Operation& operation, OperationResult& result);
+  void start(const Operation& operation, OperationResult& result);
+  void set_sandbox(const Operation& operation, OperationResult& result);
   void set_cpuset(const Operation& operation, OperationResult& result);
 
   HeldCpusByContainer held_cpus();

@@ -40,7 +40,8 @@ void ConvergeTest::begin(const std::vector<Allocation>& allocations, const std::
                                                               {},
                                                               clock,
                                                               *log_,
-                                                              kubelet_cpus_});
+                                                              kubelet_cpus_,
+                                                              why_unknown_});
   committer_->subscribe(*this);
 }
 

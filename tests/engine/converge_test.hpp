@@ -53,6 +53,7 @@ class ConvergeTest : public ::testing::Test, public Observer {
   /// How long each transaction of the store takes; none: no time.
   std::optional<std::chrono::milliseconds> transaction_time_;
   KubeletCpus kubelet_cpus_;
+  std::string why_unknown_;  ///< as in Reconciler::Deps
 
   cri::RuntimeClient client_{runtime_, {}};
   Placer placer_{

@@ -24,6 +24,15 @@ class ReconcilerTest : public ConvergeTest {
     EXPECT_TRUE(reported);
     return reported.value_or(Status());
   }
+
+  /// `c1` has the CPU of a create in doubt in its spec, and `c2` that of a container that failed.
+  void find_on_cpus_of_others(cri::ContainerState state) {
+    begin({exclusive("a", {0}, Phase::kInDoubt), exclusive("e", {1}, Phase::kCrashed)}, {pod_of("a"), pod_of("e")});
+    for (const char* pod : {"a", "b", "e"}) runtime_.put(pod_of(pod).sandbox);
+    runtime_.put("c1", {.sandbox_id = "sandbox-b", .name = "b", .state = state, .cpus = {0}, .whole_cpus = 1});
+    runtime_.put("c2", {.sandbox_id = "sandbox-b", .name = "c", .state = state, .cpus = {1}, .whole_cpus = 1});
+    EXPECT_TRUE(reconcile().has_value());
+  }
 };
 
 TEST_F(ReconcilerTest, AdoptsWhatWasMadePastTopolet) {
@@ -208,6 +217,105 @@ TEST_F(ReconcilerTest, BindsACreateInDoubtThatWasMade) {
   EXPECT_EQ(find("a")->container_id, "c1");
   EXPECT_TRUE(mover_->has_queue("c1"));
   EXPECT_FALSE(reconciler_->has_creates_in_doubt());
+}
+
+/// containerd may keep a container that was created, and lose its pod.
+TEST_F(ReconcilerTest, GivesNothingToWhatCanNeverRun) {
+  cri::Sandbox dead = pod_of("dead").sandbox;
+  dead.ready = false;
+  begin({});
+  runtime_.put(dead);
+  runtime_.put("c1", {.sandbox_id = "gone", .state = cri::ContainerState::kCreated, .cpus = {2, 3}, .whole_cpus = 2});
+  runtime_.put("c2", {.sandbox_id = dead.id, .state = cri::ContainerState::kCreated, .cpus = {4, 5}, .whole_cpus = 2});
+  runtime_.put("c3", {.sandbox_id = "gone", .name = "b", .pid = 3, .cpus = {6, 7}, .whole_cpus = 2});
+  EXPECT_TRUE(reconcile().has_value());
+  EXPECT_EQ(committer_->ledger().find_by_container("c1"), nullptr);
+  EXPECT_EQ(committer_->ledger().find_by_container("c2"), nullptr);
+  ASSERT_NE(committer_->ledger().find_by_container("c3"), nullptr) << "it runs";
+  EXPECT_EQ(committer_->ledger().pool(), CpuSet::range(0, 5));
+}
+
+TEST_F(ReconcilerTest, ReleasesWhatCanNeverRunAnyMore) {
+  cri::Sandbox dead = pod_of("b").sandbox;
+  dead.ready = false;
+  begin({exclusive("a", {0}, Phase::kCreated), exclusive("b", {1}, Phase::kCreated), exclusive("c", {2}),
+         exclusive("d", {3}, Phase::kInDoubt), exclusive("e", {4}, Phase::kCrashed),
+         exclusive("f", {5}, Phase::kStarting), exclusive("g", {6}, Phase::kPending)},
+        {pod_of("a"), pod_of("b")});
+  runtime_.put(pod_of("ready").sandbox);
+  runtime_.put(dead);
+  for (const char* name : {"a", "b", "f"}) start_converged(name, cri::ContainerState::kCreated);
+  start_converged("c");
+  EXPECT_TRUE(reconcile().has_value());
+  for (const char* name : {"a", "b", "d", "e"}) EXPECT_EQ(find(name), nullptr) << name;
+  for (const char* name : {"c", "f", "g"}) EXPECT_NE(find(name), nullptr) << name;
+  EXPECT_FALSE(mover_->has_queue("c-a"));
+  loop_.advance(seconds(11));
+  mover_->resolve_unfinished_starts();
+  EXPECT_TRUE(reconcile().has_value());
+  EXPECT_EQ(find("f"), nullptr) << "its start came to nothing";
+}
+
+TEST_F(ReconcilerTest, ReleasesWhatCanNeverRunAnyMoreAfterARestart) {
+  Allocation foreign = in_phase(shared("b"), Phase::kCreated);
+  foreign.placement = {placement::Mode::kForeign, {5}, {}, {}};
+  begin({exclusive("a", {0}, Phase::kCreated), foreign}, {pod_of("a")});
+  for (const char* name : {"a", "b"})
+    runtime_.put(std::string("c-") + name, container_of(name, cri::ContainerState::kCreated));
+  commit(event::Restarted{});
+  EXPECT_TRUE(reconcile().has_value());
+  EXPECT_EQ(find("a"), nullptr);
+  EXPECT_EQ(find("b"), nullptr);
+}
+
+TEST_F(ReconcilerTest, LeavesWhatMayRunInAPodThatIsGone) {
+  begin({exclusive("a", {0}, Phase::kInDoubt)}, {pod_of("a")});
+  runtime_.put("c1", {.pid = 1, .cpus = {0}, .whole_cpus = 1});
+  runtime_.fail("ContainerStatus", cri::RuntimeResponse{Code::kUnavailable, "busy", {}});
+  std::optional<Status> done;
+  reconciler_->run([&done](const Status& status) { done = status; });
+  loop_.advance(seconds(2));
+  ASSERT_TRUE(done);
+  EXPECT_NE(find("a"), nullptr) << "what became of it is not known";
+  runtime_.fail("ContainerStatus", std::nullopt);
+  EXPECT_TRUE(reconcile().has_value());
+  ASSERT_NE(committer_->ledger().find_by_container("c1"), nullptr);
+  EXPECT_EQ(committer_->ledger().find_by_container("c1")->placement.cpus, CpuSet{0});
+}
+
+TEST_F(ReconcilerTest, WhatDoesNotRunOverrulesNobody) {
+  find_on_cpus_of_others(cri::ContainerState::kCreated);
+  EXPECT_NE(find("a"), nullptr);
+  EXPECT_NE(find("e"), nullptr);
+  for (const char* id : {"c1", "c2"}) {
+    ASSERT_NE(committer_->ledger().find_by_container(id), nullptr);
+    EXPECT_FALSE(committer_->ledger().find_by_container(id)->is_exclusive());
+  }
+}
+
+TEST_F(ReconcilerTest, WhatRunsOverrulesWhatDoesNot) {
+  find_on_cpus_of_others(cri::ContainerState::kRunning);
+  EXPECT_EQ(find("a"), nullptr);
+  EXPECT_EQ(find("e"), nullptr);
+  for (const char* id : {"c1", "c2"}) {
+    ASSERT_NE(committer_->ledger().find_by_container(id), nullptr);
+    EXPECT_TRUE(committer_->ledger().find_by_container(id)->is_exclusive());
+  }
+}
+
+TEST_F(ReconcilerTest, SaysOfWhatItFindsWhetherTheDatabaseWouldKnowIt) {
+  why_unknown_ = "the state database is new";
+  begin({});
+  runtime_.put(pod_of("a").sandbox);
+  runtime_.put("c1", {.pid = 1, .cpus = {2, 3}, .whole_cpus = 2});
+  runtime_.put("c2", {.name = "b", .state = cri::ContainerState::kCreated});
+  EXPECT_TRUE(reconcile().has_value());
+  runtime_.put("c3", {.name = "c", .pid = 3});
+  EXPECT_TRUE(reconcile().has_value());
+  const auto reason = [this](const char* id) { return committer_->ledger().find_by_container(id)->reason; };
+  EXPECT_THAT(reason("c1"), StartsWith("already running; the state database is new; it keeps the CPUs"));
+  EXPECT_THAT(reason("c2"), StartsWith("already created; the state database is new; "));
+  EXPECT_THAT(reason("c3"), StartsWith("found in the runtime, not created through topolet; "));
 }
 
 TEST_F(ReconcilerTest, LeavesACreateThatIsUnderWayToItsAnswer) {

@@ -105,6 +105,7 @@ TEST_F(StartContainerTest, IsRefusedWhileANeighbourIsStillOnItsCpu) {
   start_converged("b");
   runtime_.fail("UpdateContainerResources", cri::RuntimeResponse{Code::kUnavailable, "transport is closing", {}});
   const placement::ContainerKey a = guaranteed("a", 1).key;
+  runtime_.put(pod_of("a").sandbox);
   commit(event::CreateAdmitted{guaranteed("a", 1), exclusive_on({0})});
   commit(event::CreateConfirmed{a, "c-a", {CpuSet{0}, {}}});
   runtime_.put("c-a", {.state = cri::ContainerState::kCreated, .cpus = {0}, .whole_cpus = 1});
@@ -150,6 +151,44 @@ TEST_F(StartContainerTest, LetsTheRuntimeSayThatThereIsNothingToStart) {
     loop_.run();
     EXPECT_EQ(call->kubelet_answer()->message, "in its own words");
   }
+}
+
+/// Some runtimes start what has exited, or what is in a pod that is not ready.
+TEST_F(StartContainerTest, StartsNothingThatHoldsNothing) {
+  begin({exclusive("e", {7}, Phase::kCrashed)}, {pod_of("e")});
+  cri::Sandbox dead = pod_of("dead").sandbox;
+  dead.ready = false;
+  runtime_.put(dead);
+  runtime_.put(pod_of("e").sandbox);
+  runtime_.put("c-dead", {.sandbox_id = dead.id, .state = cri::ContainerState::kCreated, .cpus = {0}, .whole_cpus = 1});
+  runtime_.put("c-gone", {.sandbox_id = "gone", .state = cri::ContainerState::kCreated, .cpus = {0}, .whole_cpus = 1});
+  runtime_.put("c-e", {.sandbox_id = "sandbox-e", .name = "e", .state = cri::ContainerState::kExited, .cpus = {7}});
+  for (const char* id : {"c-dead", "c-gone", "c-e"}) {
+    const auto call = start(id);
+    EXPECT_FALSE(call->is_forwarded()) << id;
+    ASSERT_TRUE(call->kubelet_answer()) << id;
+    EXPECT_EQ(call->kubelet_answer()->code, Code::kFailedPrecondition);
+  }
+  EXPECT_THAT(start("c-gone")->kubelet_answer()->message, HasSubstr("its pod gone is not ready or gone"));
+  EXPECT_THAT(start("c-e")->kubelet_answer()->message, HasSubstr("it has exited"));
+}
+
+/// Its pod dies while it waits for its turn.
+TEST_F(StartContainerTest, IsRefusedIfItsPodIsGoneMeanwhile) {
+  begin({exclusive("a", {0}, Phase::kCreated)}, {pod_of("a")});
+  start_converged("a", cri::ContainerState::kCreated);
+  ContainerQueues::OperationDone turn_over;
+  mover_->run_in_turn("c-a", ContainerQueues::Needs::kTurn,
+                      [&](const Status&, const ContainerQueues::OperationDone& done) { turn_over = done; });
+  const auto call = start("c-a");
+  reconciler_->run([](const Status&) {});
+  loop_.run();
+  EXPECT_EQ(find("a"), nullptr);
+  turn_over(false);
+  loop_.advance(seconds(1));
+  EXPECT_FALSE(call->is_forwarded());
+  ASSERT_TRUE(call->kubelet_answer());
+  EXPECT_EQ(call->kubelet_answer()->code, Code::kFailedPrecondition);
 }
 
 TEST_F(StartContainerTest, IsPlacedAnewIfItsAllocationEndsWhileItWaits) {

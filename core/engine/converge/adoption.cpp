@@ -47,6 +47,7 @@ placement::Workload Reconciler::workload_of(const cri::ContainerDetail& detail) 
 }
 
 void Reconciler::adopt_all(const PassPtr& pass) {
+  release_without_pod(pass);
   // Containers for exclusive CPUs come first, so that shared ones find the pool as it will be; of each kind the running
   // ones, because what runs wins over what was only decided.
   const auto rank = [this](const cri::ContainerDetail& detail) {
@@ -73,10 +74,12 @@ void Reconciler::adopt_all(const PassPtr& pass) {
   });
 }
 
-/// Who holds some of `cpus` and runs nowhere: creates in doubt, and containers that failed.
-std::vector<placement::ContainerKey> Reconciler::overruled_by(const PassPtr& pass, const placement::ContainerKey& key,
+/// Who holds some of `cpus` and runs nowhere: creates in doubt, and containers that failed. Only what runs overrules.
+std::vector<placement::ContainerKey> Reconciler::overruled_by(const PassPtr& pass, const cri::ContainerDetail& detail,
+                                                              const placement::ContainerKey& key,
                                                               const CpuSet& cpus) const {
   std::vector<placement::ContainerKey> keys;
+  if (detail.info.state != cri::ContainerState::kRunning) return keys;
   for (const placement::ContainerKey& doubtful : pass->in_doubt) {
     const Allocation* allocation = deps_.committer.ledger().find(doubtful);
     if (allocation == nullptr || allocation->phase != Phase::kInDoubt || doubtful == key) continue;
@@ -92,10 +95,11 @@ std::vector<placement::ContainerKey> Reconciler::overruled_by(const PassPtr& pas
 
 /// Whether the container would have got exactly as many exclusive CPUs, and nobody holds these but creates in doubt and
 /// failed containers.
-bool Reconciler::may_keep_exclusively(const PassPtr& pass, const placement::Workload& workload,
-                                      const CpuSet& cpus) const {
+bool Reconciler::may_keep_exclusively(const PassPtr& pass, const cri::ContainerDetail& detail,
+                                      const placement::Workload& workload, const CpuSet& cpus) const {
   std::optional<Ledger> trial;
-  const Ledger& ledger = ledger_without(deps_.committer.ledger(), overruled_by(pass, workload.key, cpus), trial);
+  const Ledger& ledger =
+      ledger_without(deps_.committer.ledger(), overruled_by(pass, detail, workload.key, cpus), trial);
   return deps_.placer.may_keep_exclusively(ledger, workload, cpus);
 }
 
@@ -103,15 +107,16 @@ bool Reconciler::may_keep_exclusively(const PassPtr& pass, const placement::Work
 /// none otherwise. They are its own whatever the container would get here: the kubelet also knows what the runtime does
 /// not tell, and may have left fewer shared CPUs, or given some to the system's pods. But where nobody is to have any
 /// (placement.exclusive = never), it has none either.
-CpuSet Reconciler::cpus_from_kubelet(const PassPtr& pass, const placement::Workload& workload,
-                                     const CpuSet& runs_on) const {
+CpuSet Reconciler::cpus_from_kubelet(const PassPtr& pass, const cri::ContainerDetail& detail,
+                                     const placement::Workload& workload, const CpuSet& runs_on) const {
   if (!is_known_from_kubelet(workload.key)) return {};
   if (deps_.kubelet_cpus.at({workload.key.pod_uid, workload.key.name}) != runs_on) return {};
   placement::PlacementRules rules = deps_.placer.rules();
   if (rules.exclusive == placement::ExclusiveRule::kNever) return {};
   rules.min_shared_cpus = 0;
   std::optional<Ledger> trial;
-  const Ledger& ledger = ledger_without(deps_.committer.ledger(), overruled_by(pass, workload.key, runs_on), trial);
+  const Ledger& ledger =
+      ledger_without(deps_.committer.ledger(), overruled_by(pass, detail, workload.key, runs_on), trial);
   const placement::Placement alone{placement::Mode::kExclusive, runs_on, {}, {}};
   return validate(alone, ledger.snapshot(&workload.key), rules) ? runs_on : CpuSet();
 }
@@ -123,7 +128,7 @@ void Reconciler::bind_discovered(const PassPtr& pass, const cri::ContainerDetail
   const Allocation& allocation = *ledger.find(workload.key);
   const CpuSet runs_on = observed_cpus(detail);
   const bool runs = detail.info.state == cri::ContainerState::kRunning;
-  if (runs && runs_on != allocation.placement.cpus && may_keep_exclusively(pass, workload, runs_on)) {
+  if (runs && runs_on != allocation.placement.cpus && may_keep_exclusively(pass, detail, workload, runs_on)) {
     return adopt_exclusively(pass, detail, workload, runs_on);
   }
   const CpuSet may_use = runs_on | deps_.mover.footprint(detail.info.id);
@@ -143,7 +148,7 @@ void Reconciler::adopt(const PassPtr& pass, const cri::ContainerDetail& detail) 
     deps_.placed_handlers.note_without_cgroup(workload.runtime_handler, detail.info.id);
   if (const std::string obstacle = deps_.placed_handlers.obstacle(workload.runtime_handler); !obstacle.empty()) {
     decision.placement.mode = placement::Mode::kForeign;
-    decision.placement.cpus = cpus_from_kubelet(pass, workload, adopted.observed_cpus);
+    decision.placement.cpus = cpus_from_kubelet(pass, detail, workload, adopted.observed_cpus);
     decision.reason = reason_not_placed(workload, obstacle);
     decision.reason_code = placement::reason_code::kHandlerNotPlaced;
     adopted.audit_event = AuditEvent::kForeign;
@@ -151,11 +156,11 @@ void Reconciler::adopt(const PassPtr& pass, const cri::ContainerDetail& detail) 
     warn_once_a_pod(workload, adopted.warnings.front());
     return deps_.committer.commit(std::move(adopted));
   }
-  if (const CpuSet given = cpus_from_kubelet(pass, workload, adopted.observed_cpus); !given.empty()) {
+  if (const CpuSet given = cpus_from_kubelet(pass, detail, workload, adopted.observed_cpus); !given.empty()) {
     return adopt_exclusively(pass, detail, workload, given, "the kubelet had given to it");
   }
   // If it has exactly as many CPUs as it would get exclusively, they count as exclusive, whoever set them.
-  if (may_keep_exclusively(pass, workload, adopted.observed_cpus))
+  if (may_keep_exclusively(pass, detail, workload, adopted.observed_cpus))
     return adopt_exclusively(pass, detail, workload, adopted.observed_cpus);
   Placer::Constraints constraints;
   constraints.only_shared = true;
@@ -165,8 +170,16 @@ void Reconciler::adopt(const PassPtr& pass, const cri::ContainerDetail& detail) 
                            decision.reason);
   }
   decision.reason_code = placement::reason_code::kFoundRunning;
-  decision.reason = "found in the runtime, not created through topolet; " + decision.reason;
+  decision.reason = origin_of(pass, detail) + "; " + decision.reason;
   commit_adopted(std::move(adopted), detail);
+}
+
+/// Of what was there at the start nobody can say who created it, where the database does not know.
+std::string Reconciler::origin_of(const PassPtr& pass, const cri::ContainerDetail& detail) const {
+  const bool was_there = pass->is_first || there_at_start_.count(detail.info.id) != 0;
+  if (!was_there || deps_.why_unknown.empty()) return "found in the runtime, not created through topolet";
+  const bool runs = detail.info.state == cri::ContainerState::kRunning;
+  return fmt::format("already {}; {}", runs ? "running" : "created", deps_.why_unknown);
 }
 
 void Reconciler::warn_once_a_pod(const placement::Workload& workload, const std::string& warning) const {
@@ -179,9 +192,10 @@ void Reconciler::warn_once_a_pod(const placement::Workload& workload, const std:
 /// whoever gets some of them exclusively makes it leave these.
 void Reconciler::place_foreign(const PassPtr& pass, const cri::ContainerDetail& detail, const Allocation& own) {
   const CpuSet runs_on = observed_cpus(detail);
-  if (const CpuSet given = cpus_from_kubelet(pass, own.workload, runs_on); !given.empty())
+  if (const CpuSet given = cpus_from_kubelet(pass, detail, own.workload, runs_on); !given.empty())
     return adopt_exclusively(pass, detail, own.workload, given, "the kubelet had given to it");
-  if (may_keep_exclusively(pass, own.workload, runs_on)) return adopt_exclusively(pass, detail, own.workload, runs_on);
+  if (may_keep_exclusively(pass, detail, own.workload, runs_on))
+    return adopt_exclusively(pass, detail, own.workload, runs_on);
   event::Adopted adopted{own.workload, {}, detail.info, AuditEvent::kAdopted, runs_on, {}, may_be_starting(detail)};
   const Ledger& ledger = deps_.committer.ledger();
   placement::Decision& decision = adopted.plan.decision;
@@ -198,12 +212,13 @@ void Reconciler::place_foreign(const PassPtr& pass, const cri::ContainerDetail& 
 
 void Reconciler::adopt_exclusively(const PassPtr& pass, const cri::ContainerDetail& detail,
                                    const placement::Workload& workload, const CpuSet& cpus, const char* which) {
-  event::Adopted adopted{workload, {}, detail.info, AuditEvent::kAdopted, cpus, overruled_by(pass, workload.key, cpus)};
+  event::Adopted adopted{
+      workload, {}, detail.info, AuditEvent::kAdopted, cpus, overruled_by(pass, detail, workload.key, cpus)};
   placement::Decision& decision = adopted.plan.decision;
   decision.placement = {placement::Mode::kExclusive, cpus, {}, {}};
   decision.nodes = deps_.placer.topology()->nodes_of(cpus);
   decision.reason_code = placement::reason_code::kFoundRunning;
-  decision.reason = fmt::format("found in the runtime; it keeps the CPUs that {} exclusively", which);
+  decision.reason = fmt::format("{}; it keeps the CPUs that {} exclusively", origin_of(pass, detail), which);
   commit_adopted(std::move(adopted), detail);
 }
 

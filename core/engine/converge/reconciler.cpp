@@ -11,10 +11,31 @@
 namespace topolet::engine {
 namespace {
 
+constexpr const char* kNoReadyPod = "no-ready-pod";  // as in the table `ended`
 constexpr std::uint32_t kInspectTries = 4;
 constexpr std::chrono::milliseconds kInspectRetryDelay{250};
 
 }  // namespace
+
+// A client may name a sandbox by the beginning of its id.
+bool Reconciler::ReconcilePass::has_ready_pod(const std::string& sandbox_id) const {
+  return std::any_of(listed_sandboxes.begin(), listed_sandboxes.end(),
+                     [&sandbox_id](const cri::Sandbox& sandbox) {
+                       return sandbox.ready && sandbox.id.rfind(sandbox_id, 0) == 0;
+                     }) ||
+         sandbox_id.empty();
+}
+
+// Of a sandbox that is gone the uid of its pod is not known any more.
+bool Reconciler::ReconcilePass::may_run(const placement::ContainerKey& key) const {
+  const auto is_it = [&key](const cri::ContainerInfo& container) {
+    return container.sandbox_id == key.sandbox_id && container.name == key.name && container.attempt == key.attempt;
+  };
+  return std::any_of(undescribed.begin(), undescribed.end(), is_it) ||
+         std::any_of(found.begin(), found.end(), [&is_it](const cri::ContainerDetail& detail) {
+           return detail.info.state == cri::ContainerState::kRunning && is_it(detail.info);
+         });
+}
 
 void Reconciler::run(Done done) {
   next_callbacks_.push_back(std::move(done));
@@ -30,6 +51,7 @@ void Reconciler::begin() {
     if (allocation.is_bound()) pass->bound.insert(allocation.container_id);
     if (allocation.phase == Phase::kInDoubt) pass->in_doubt.insert(key);
   }
+  pass->crashed = ledger.crashed();
   for (const auto& [id, pod] : ledger.pods()) pass->sandboxes.push_back(id);
   deps_.cpusets.list(
       [this, pass](Result<std::vector<cri::Sandbox>> sandboxes, Result<std::vector<cri::ContainerInfo>> containers) {
@@ -37,6 +59,7 @@ void Reconciler::begin() {
         if (!containers) return end(containers.error());
         pass->listed_sandboxes = *std::move(sandboxes);
         pass->listed = *std::move(containers);
+        pass->is_first = !std::exchange(has_compared_, true);
         compare_sandboxes(pass);
         compare_containers(pass);
       });
@@ -68,6 +91,7 @@ void Reconciler::compare_containers(const PassPtr& pass) {
   for (const std::string& id : pass->bound) {
     if (listed_ids.count(id) == 0) report_exit(pass, id, {Exit::Kind::kGone});
   }
+  std::erase_if(told_without_pod_, [&listed_ids](const std::string& id) { return listed_ids.count(id) == 0; });
   for (const cri::ContainerInfo& container : pass->listed) reconcile_container(pass, container);
   finish_one(pass);
 }
@@ -96,16 +120,39 @@ void Reconciler::reconcile_container(const PassPtr& pass, const cri::ContainerIn
     deps_.committer.commit(event::CreateDiscovered{key, container});
     return report_exit(pass, container.id, {});
   }
-  if (exited) return;
-  const Pod* pod = ledger.find_pod(container.sandbox_id);
-  const bool can_run = pod == nullptr || pod->sandbox.ready;
-  if (container.state != cri::ContainerState::kRunning && !can_run) return;
-  inspect_unbound(pass, container, kInspectTries);
+  if (!exited) inspect_unbound(pass, container, kInspectTries);
+}
+
+/// Whether it can never run: it does not, and had no ready sandbox after that. A start of it that has gone out counts
+/// until it is known what became of it.
+bool Reconciler::holds_nothing(const PassPtr& pass, const cri::ContainerInfo& container, cri::ContainerState state) {
+  if (state == cri::ContainerState::kRunning || pass->has_ready_pod(container.sandbox_id)) return false;
+  const Allocation* own = deps_.committer.ledger().find_by_container(container.id);
+  if (own != nullptr) return own->phase == Phase::kCreated || own->placement.mode == placement::Mode::kForeign;
+  if (told_without_pod_.insert(container.id).second) {
+    deps_.log.info(
+        "container {} ({}) was created, and its pod {} is not ready or gone: it cannot run, and gets no CPUs",
+        container.id, container.name, container.sandbox_id);
+  }
+  return true;
+}
+
+/// What nobody runs in: creates in doubt, and what is kept for the next attempts of failed containers.
+void Reconciler::release_without_pod(const PassPtr& pass) {
+  std::vector<placement::ContainerKey> idle(pass->in_doubt.begin(), pass->in_doubt.end());
+  idle.insert(idle.end(), pass->crashed.begin(), pass->crashed.end());
+  for (const placement::ContainerKey& key : idle) {
+    const Allocation* own = deps_.committer.ledger().find(key);
+    const bool is_idle = own != nullptr && (own->phase == Phase::kInDoubt || own->phase == Phase::kCrashed);
+    if (!is_idle || pass->has_ready_pod(key.sandbox_id) || pass->may_run(key)) continue;
+    deps_.committer.commit(event::Ended{key, kNoReadyPod});
+  }
 }
 
 void Reconciler::reconcile_known(const PassPtr& pass, const cri::ContainerInfo& container, const Allocation& own) {
   if (own.phase == Phase::kCrashed) return;
   if (container.state == cri::ContainerState::kExited) return report_exit(pass, container.id, {});
+  if (holds_nothing(pass, container, container.state)) return inspect_known(pass, container);
   if (own.placement.mode == placement::Mode::kForeign) return inspect_foreign(pass, container);
   if (!deps_.mover.has_queue(container.id)) return inspect_known(pass, container);
   // What the last topoletd had sent may come into effect late.
@@ -118,6 +165,9 @@ void Reconciler::inspect_known(const PassPtr& pass, const cri::ContainerInfo& co
   deps_.cpusets.inspect(container.id, [this, pass, container](const Result<cri::ContainerDetail>& detail) {
     if (detail && detail->info.state == cri::ContainerState::kExited) {
       report_exit(pass, container.id, {Exit::Kind::kExited, detail->info.exit_code});
+    } else if (const Allocation* own = deps_.committer.ledger().find_by_container(container.id);
+               detail && own != nullptr && holds_nothing(pass, container, detail->info.state)) {
+      deps_.committer.commit(event::Ended{own->workload.key, kNoReadyPod});
     } else {
       on_known_inspected(pass, container, detail);
     }
@@ -158,8 +208,11 @@ void Reconciler::inspect_unbound(const PassPtr& pass, const cri::ContainerInfo& 
       }
       deps_.log.error("container {} was not created through topolet, and the runtime cannot describe it: {}",
                       container.id, detail.error().message);
+      pass->undescribed.push_back(container);
+      if (pass->is_first) there_at_start_.insert(container.id);
     }
-    if (detail && detail->info.state != cri::ContainerState::kExited) {
+    const bool is_there = detail && detail->info.state != cri::ContainerState::kExited;
+    if (is_there && !holds_nothing(pass, container, detail->info.state)) {
       // What only the list knows; the state is as new as the detail.
       cri::ContainerDetail found = *detail;
       found.info.sandbox_id = container.sandbox_id;
@@ -199,7 +252,8 @@ void Reconciler::open_known(const PassPtr& pass, const cri::ContainerDetail& det
   const auto open_unverified = [this, id = container_id] { deps_.mover.open_queue(id, std::nullopt); };
   const bool runs = detail.info.state == cri::ContainerState::kRunning;
   const CpuSet runs_on = observed_cpus(detail);
-  if (deps_.store_regressed && runs && runs_on != desired.cpus && may_keep_exclusively(pass, own.workload, runs_on)) {
+  if (deps_.store_regressed && runs && runs_on != desired.cpus &&
+      may_keep_exclusively(pass, detail, own.workload, runs_on)) {
     return adopt_exclusively(pass, detail, own.workload, runs_on);
   }
   if (runs) deps_.committer.commit(event::StartConfirmed{key});

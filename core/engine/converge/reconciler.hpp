@@ -37,13 +37,16 @@ class Reconciler {
     Clock clock;
     Log& log;
     const KubeletCpus& kubelet_cpus;  ///< given before the start
+    /// Why the ledger may not know what topolet had created before the start; empty: it does.
+    std::string why_unknown = {};
   };
   using Done = std::function<void(const Status&)>;
 
   explicit Reconciler(Deps deps) : deps_(std::move(deps)), started_at_(deps_.clock.steady()) {}
 
-  /// Lists sandboxes and containers. Then releases containers that exited or are gone, checks the CPUs of the others,
-  /// binds creates in doubt, and adopts containers that were created without topolet. The error is the runtime's.
+  /// Lists containers, and then sandboxes. Then releases containers that exited or are gone, checks the CPUs of the
+  /// others, binds creates in doubt, and adopts containers that were created without topolet. What does not run and has
+  /// no ready sandbox can never run, and holds nothing. The error is the runtime's.
   void run(Done done);
 
   /// Releases what has been in doubt for too long, and what was kept long enough for containers that failed.
@@ -55,14 +58,22 @@ class Reconciler {
   struct ReconcilePass {
     std::set<std::string> bound;
     std::set<placement::ContainerKey> in_doubt;
+    std::vector<placement::ContainerKey> crashed;
     std::vector<std::string> sandboxes;
     std::vector<cri::Sandbox> listed_sandboxes;
     std::vector<cri::ContainerInfo> listed;
-    std::vector<cri::ContainerDetail> found;  ///< containers that no allocation is bound to
+    std::vector<cri::ContainerDetail> found;      ///< containers that no allocation is bound to
+    std::vector<cri::ContainerInfo> undescribed;  ///< the same, where the runtime does not say what they are
     /// Opens the queues of containers of an earlier run of the daemon, once it is known what else runs: what they are
     /// told may be old, and another container may have been given some of it.
     std::vector<std::function<void()>> open_queues;
     std::size_t waiting = 0;
+    bool is_first = false;  ///< what is listed was there at the start
+
+    /// True too where it is not known whose container it is.
+    bool has_ready_pod(const std::string& sandbox_id) const;
+    /// True too where it is not known what became of it.
+    bool may_run(const placement::ContainerKey& key) const;
   };
   using PassPtr = std::shared_ptr<ReconcilePass>;
 
@@ -79,6 +90,8 @@ class Reconciler {
   void on_known_inspected(const PassPtr& pass, const cri::ContainerInfo& container,
                           const Result<cri::ContainerDetail>& detail);
   void open_known(const PassPtr& pass, const cri::ContainerDetail& detail, Allocation own);
+  bool holds_nothing(const PassPtr& pass, const cri::ContainerInfo& container, cri::ContainerState state);
+  void release_without_pod(const PassPtr& pass);
   void finish_one(const PassPtr& pass);
   void adopt_all(const PassPtr& pass);
   void adopt(const PassPtr& pass, const cri::ContainerDetail& detail);
@@ -93,19 +106,25 @@ class Reconciler {
   CpuSet observed_cpus(const cri::ContainerDetail& detail) const;
   bool is_in_startup_window() const { return deps_.clock.steady() - started_at_ < deps_.startup_window; }
   bool may_be_starting(const cri::ContainerDetail& detail) const;
-  std::vector<placement::ContainerKey> overruled_by(const PassPtr& pass, const placement::ContainerKey& key,
-                                                    const CpuSet& cpus) const;
+  std::vector<placement::ContainerKey> overruled_by(const PassPtr& pass, const cri::ContainerDetail& detail,
+                                                    const placement::ContainerKey& key, const CpuSet& cpus) const;
   bool is_known_from_kubelet(const placement::ContainerKey& key) const {
     return deps_.kubelet_cpus.contains({key.pod_uid, key.name});
   }
-  CpuSet cpus_from_kubelet(const PassPtr& pass, const placement::Workload& workload, const CpuSet& runs_on) const;
-  bool may_keep_exclusively(const PassPtr& pass, const placement::Workload& workload, const CpuSet& cpus) const;
+  CpuSet cpus_from_kubelet(const PassPtr& pass, const cri::ContainerDetail& detail, const placement::Workload& workload,
+                           const CpuSet& runs_on) const;
+  bool may_keep_exclusively(const PassPtr& pass, const cri::ContainerDetail& detail,
+                            const placement::Workload& workload, const CpuSet& cpus) const;
+  std::string origin_of(const PassPtr& pass, const cri::ContainerDetail& detail) const;
   void commit_adopted(event::Adopted adopted, const cri::ContainerDetail& detail);
   void end(const Status& status);
 
   const Deps deps_;
   const std::chrono::steady_clock::time_point started_at_;
   bool running_ = false;
+  bool has_compared_ = false;               ///< the runtime has answered once
+  std::set<std::string> there_at_start_;    ///< containers that it could not describe then, by id
+  std::set<std::string> told_without_pod_;  ///< containers that hold nothing, by id; of each that was logged once
   std::vector<Done> next_callbacks_;
   std::vector<Done> current_callbacks_;
 };

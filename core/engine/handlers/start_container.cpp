@@ -19,7 +19,8 @@ void StartContainer::wait_for_turn() {
   container_id_ = full_container_id(deps_.ledger(), container_id_);
   const Allocation* known = allocation();
   if (known == nullptr) return ask_runtime();
-  if (!known->is_managed()) return pass_through(call_);
+  if (known->placement.mode == placement::Mode::kForeign) return pass_through(call_);
+  if (!known->is_managed()) return ask_runtime();
   const bool has_queue = deps_.mover.run_in_turn(
       container_id_, ContainerQueues::Needs::kSent,
       [self = shared_from_this()](const Status& turn_status, const ContainerQueues::OperationDone& done) {
@@ -42,21 +43,28 @@ void StartContainer::reject_unless_gone() {
                                                  const Result<std::vector<cri::ContainerInfo>>& containers) {
     if (!sandboxes) return self->reject(sandboxes.error());
     if (!containers) return self->reject(containers.error());
-    if (!self->can_be_started(*sandboxes, *containers)) return pass_through(self->call_);
-    self->reject({Code::kUnavailable, "topolet has not placed it yet; the log of topoletd says why"});
+    const std::optional<Error> why = self->why_not_placed(*sandboxes, *containers);
+    if (!why) return pass_through(self->call_);
+    self->reject(*why);
   });
 }
 
-bool StartContainer::can_be_started(const std::vector<cri::Sandbox>& sandboxes,
-                                    const std::vector<cri::ContainerInfo>& containers) const {
-  return !container_id_.empty() &&
-         std::any_of(containers.begin(), containers.end(), [&](const cri::ContainerInfo& container) {
-           if (container.id.rfind(container_id_, 0) != 0 || container.state != cri::ContainerState::kCreated)
-             return false;
-           return std::any_of(sandboxes.begin(), sandboxes.end(), [&](const cri::Sandbox& sandbox) {
-             return sandbox.id == container.sandbox_id && sandbox.ready;
-           });
-         });
+/// None where there is nothing to start: no such container, or one that runs. A runtime may start what has exited, or
+/// what is in a pod that is not ready.
+std::optional<Error> StartContainer::why_not_placed(const std::vector<cri::Sandbox>& sandboxes,
+                                                    const std::vector<cri::ContainerInfo>& containers) const {
+  const auto container = std::find_if(containers.begin(), containers.end(), [this](const cri::ContainerInfo& listed) {
+    return !container_id_.empty() && listed.id.rfind(container_id_, 0) == 0;
+  });
+  if (container == containers.end() || container->state == cri::ContainerState::kRunning) return std::nullopt;
+  if (container->state == cri::ContainerState::kExited)
+    return Error{Code::kFailedPrecondition, "it has exited; only a container that is created anew gets CPUs"};
+  const bool has_ready_pod = std::any_of(sandboxes.begin(), sandboxes.end(), [&](const cri::Sandbox& sandbox) {
+    return sandbox.id == container->sandbox_id && sandbox.ready;
+  });
+  if (has_ready_pod) return Error{Code::kUnavailable, "topolet has not placed it yet; the log of topoletd says why"};
+  return Error{Code::kFailedPrecondition,
+               fmt::format("its pod {} is not ready or gone, so it has no CPUs", container->sandbox_id)};
 }
 
 void StartContainer::wait_for_neighbours(const Status& turn_status) {
@@ -141,8 +149,9 @@ void StartContainer::look_for_its_cgroup() {
 }
 
 void StartContainer::reject(const Error& why) {
-  call_->reject({Code::kUnavailable, fmt::format("topolet: container {} cannot start before its CPUs are set: {}",
-                                                 container_id_, why.message)});
+  call_->reject(
+      {why.code == Code::kFailedPrecondition ? why.code : Code::kUnavailable,
+       fmt::format("topolet: container {} cannot start before its CPUs are set: {}", container_id_, why.message)});
   end_turn();
 }
 

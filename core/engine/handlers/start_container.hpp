@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,8 +22,8 @@ class StartContainer : public std::enable_shared_from_this<StartContainer> {
   void wait_for_turn();
   void ask_runtime();
   void reject_unless_gone();
-  bool can_be_started(const std::vector<cri::Sandbox>& sandboxes,
-                      const std::vector<cri::ContainerInfo>& containers) const;
+  std::optional<Error> why_not_placed(const std::vector<cri::Sandbox>& sandboxes,
+                                      const std::vector<cri::ContainerInfo>& containers) const;
   void wait_for_neighbours(const Status& turn_status);
   void retry_without_allocation();
   void commit_requested(const Status& neighbours_gone);
