@@ -74,4 +74,13 @@ Status check_writers(const std::filesystem::path& path, const struct stat& statu
   return {};
 }
 
+std::filesystem::path resolve_links(std::filesystem::path path) {
+  constexpr int kMostLinks = 40;  // as the kernel has it
+  std::error_code ignored;
+  for (int i = 0; i < kMostLinks && std::filesystem::is_symlink(path, ignored); ++i)
+    path = path.parent_path() / std::filesystem::read_symlink(path, ignored);
+  std::filesystem::path parent = std::filesystem::weakly_canonical(path.parent_path(), ignored);
+  return (parent.empty() ? path.parent_path() : parent) / path.filename();
+}
+
 }  // namespace topolet

@@ -16,6 +16,9 @@ Status check_writers(const std::filesystem::path& path, const struct stat& statu
 /// Whether both paths lead to the same file. std::filesystem::equivalent() does not know of sockets.
 bool is_same_file(const std::filesystem::path& a, const std::filesystem::path& b);
 
+/// Where the path leads, links and ".." resolved as far as they exist. The file need not exist yet.
+std::filesystem::path resolve_links(std::filesystem::path path);
+
 /// Whether a file can be created in the directory, and, if it does not exist, the directory itself with those above it.
 /// 0, or the errno with which that would fail. `at`: the file or directory in the way. Creates nothing.
 int cannot_create_in(const std::filesystem::path& directory, std::filesystem::path& at);

@@ -87,6 +87,7 @@ Result<std::unique_ptr<Daemon>> Daemon::start(const plugin::LoadedConfig& setup,
   }
   if (Status opened = daemon->open_listener(options.daemon); !opened) return opened.error();
   if (Status opened = daemon->open_control(options.daemon); !opened) return opened.error();
+  if (Status locked = daemon->lock_runtime(options.daemon, setup.raw.file); !locked) return locked.error();
   daemon->open_watch(options.daemon);
   notify_status(fmt::format("reading the state database in {}", options.daemon.state_dir.string()));
   if (Status opened = daemon->open_store(options); !opened) return opened.error();
@@ -158,6 +159,23 @@ Status Daemon::open_control(const config::DaemonOptions& options) {
       std::move(sockets), std::move(handlers), *log_);
   if (!opened) return opened.error();
   control_ = *std::move(opened);
+  return {};
+}
+
+/// Without the lock topoletd serves: only a second one would not notice.
+Status Daemon::lock_runtime(const config::DaemonOptions& options, const std::filesystem::path& config_file) {
+  std::vector<UniqueFd> handed_over = deps_.sockets ? std::move(deps_.sockets->runtime_locks) : std::vector<UniqueFd>();
+  std::error_code ignored;
+  const std::filesystem::path config = config_file.empty() ? "" : std::filesystem::absolute(config_file, ignored);
+  auto lock = cri::RuntimeLock::acquire(cri::RuntimeLock::directory(), options.runtime,
+                                        {::getpid(), options.control, config.string()}, std::move(handed_over));
+  if (lock) {
+    runtime_lock_.emplace(*std::move(lock));
+  } else if (lock.error().code == Code::kUnavailable) {
+    log_->warn("a second topoletd on {} would not be noticed: {}", options.runtime, lock.error().message);
+  } else {
+    return lock.error();
+  }
   return {};
 }
 

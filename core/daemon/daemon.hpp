@@ -5,8 +5,10 @@
 #pragma once
 
 #include <chrono>
+#include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,6 +18,7 @@
 #include "core/config/options.hpp"
 #include "core/control/server.hpp"
 #include "core/cri/socket/listener.hpp"
+#include "core/cri/socket/runtime_lock.hpp"
 #include "core/cri/wire/proxy.hpp"
 #include "core/daemon/audit_outlet.hpp"
 #include "core/daemon/take_over.hpp"
@@ -110,6 +113,7 @@ class Daemon {
   // In the order in which start() calls them.
   Status open_listener(const config::DaemonOptions& options);
   Status open_control(const config::DaemonOptions& options);
+  Status lock_runtime(const config::DaemonOptions& options, const std::filesystem::path& config_file);
   void open_watch(const config::DaemonOptions& options);
   Status open_store(const config::Options& options);
   Status create_plugins(const plugin::LoadedConfig& setup);
@@ -122,6 +126,7 @@ class Daemon {
   void check_store();
 
   void move_clients();
+  void release_runtime(const Successor& successor);
   void end_core();
   void close_store();
 
@@ -136,6 +141,7 @@ class Daemon {
   const Deps deps_;
   const std::shared_ptr<Log> log_;
   const config::DaemonOptions options_;
+  std::optional<cri::RuntimeLock> runtime_lock_;  ///< none if there can be none
   std::unique_ptr<store::Store> store_;
   /// Shared with abandoned calls.
   const std::shared_ptr<AuditOutlet> audit_outlet_ = std::make_shared<AuditOutlet>();

@@ -62,7 +62,8 @@ bool Daemon::hand_over(Successor& successor, const std::function<void()>& releas
   log_->info("process {} takes over; calls that are under way are brought to an end", successor.process());
   const bool hands_watch_over = watch_server_ && successor.wants_watch();
   sockets_ = {listener_->duplicate_sockets(), control_->duplicate_sockets(),
-              hands_watch_over ? watch_server_->duplicate_sockets() : cri::Listener::Sockets()};
+              hands_watch_over ? watch_server_->duplicate_sockets() : cri::Listener::Sockets(),
+              runtime_lock_ ? runtime_lock_->duplicate() : std::vector<UniqueFd>()};
   is_serving_ = false;
   watchdog_.reset();
   notify_alive();
@@ -93,6 +94,7 @@ bool Daemon::hand_over(Successor& successor, const std::function<void()>& releas
         successor.process());
     notify_replaced_by(successor.process());
     successor.hand_over(sockets_);
+    release_runtime(successor);
     return true;
   }
   notify_alive();
@@ -102,12 +104,19 @@ bool Daemon::hand_over(Successor& successor, const std::function<void()>& releas
     return false;
   }
   sockets_ = {};
+  release_runtime(successor);
   notify_replaced_by(successor.process());
   successor.let_go();
   proxy_->end_streams();
   log_->info("process {} serves; this one ends with the calls that are under way on its connections",
              successor.process());
   return true;
+}
+
+/// The other process has the locks; here they would outlive it.
+void Daemon::release_runtime(const Successor& successor) {
+  if (runtime_lock_ && successor.wants_runtime_locks()) runtime_lock_->disown();
+  runtime_lock_.reset();
 }
 
 bool Daemon::is_deserted() const { return listener_->open_connections() == 0 || proxy_->is_quiet_for(kQuiet); }

@@ -127,10 +127,10 @@ Result<pid_t> StartAgain::start_successor() const {
 }
 
 int StartAgain::run(const config::DaemonOptions& options, HandedOver sockets, Log& log) const {
-  const std::string numbers =
-      fmt::format("{} {} {} {} {} {}", inherit(sockets.listen.socket), inherit(sockets.listen.lock),
-                  inherit(sockets.control.socket), inherit(sockets.control.lock), inherit(sockets.watch.socket),
-                  inherit(sockets.watch.lock));
+  std::string numbers = fmt::format("{} {} {} {} {} {}", inherit(sockets.listen.socket), inherit(sockets.listen.lock),
+                                    inherit(sockets.control.socket), inherit(sockets.control.lock),
+                                    inherit(sockets.watch.socket), inherit(sockets.watch.lock));
+  for (const UniqueFd& lock : sockets.runtime_locks) numbers += fmt::format(" {}", inherit(lock));
   log.info("starting {} again on unix://{}", program_, options.listen);
   log.flush();
   ::setenv(kSocketsVariable, numbers.c_str(), 1);
@@ -156,6 +156,7 @@ std::optional<HandedOver> inherited_sockets() {
   sockets.control.lock = next_descriptor(text);
   sockets.watch.socket = next_descriptor(text);
   sockets.watch.lock = next_descriptor(text);
+  while (UniqueFd lock = next_descriptor(text)) sockets.runtime_locks.push_back(std::move(lock));
   if (!sockets.listen.socket || !sockets.control.socket) return std::nullopt;
   return sockets;
 }

@@ -25,7 +25,7 @@ using nlohmann::json;
 /// Of what the two say to each other.
 constexpr int kProtocol = 1;
 constexpr std::size_t kMaxMessageBytes = 16 << 10;
-constexpr std::size_t kMaxDescriptors = 6;
+constexpr std::size_t kMaxDescriptors = 8;
 /// The other process has nothing to do before it answers.
 constexpr std::chrono::seconds kPrompt{5};
 /// It brings calls to an end and closes its database.
@@ -131,6 +131,8 @@ bool has_ended(int connection) {
 
 /// The two may differ in it: nothing that is under way depends on the watch socket.
 constexpr const char* kWatchOption = "daemon.watch";
+/// That who asks takes the locks of the runtime, and of who answers, how many there are.
+constexpr const char* kRuntimeLocks = "runtime-locks";
 
 json describe(const config::DaemonOptions& options) {
   return {{"daemon.listen", options.listen},
@@ -182,6 +184,7 @@ Result<std::optional<Predecessor>> Predecessor::ask(const config::DaemonOptions&
   }
   json request = describe(options);
   request["take-over"] = kProtocol;
+  request[kRuntimeLocks] = true;
   if (!options.watch.empty()) request[kWatchOption] = options.watch;
   if (!send_message(connection.get(), request)) return std::optional<Predecessor>();
   Result<Message> answer = receive_message(connection.get(), kHandOver);
@@ -204,6 +207,8 @@ Result<std::optional<Predecessor>> Predecessor::ask(const config::DaemonOptions&
                              shown(answer->content.dump()))};
   }
   extract_sockets(*answer, next, "watch", sockets.watch);
+  for (auto left = number_in(answer->content, kRuntimeLocks); left > 0 && next < answer->descriptors.size(); --left)
+    sockets.runtime_locks.push_back(std::move(answer->descriptors[next++]));
   return std::optional<Predecessor>(Predecessor(std::move(connection), std::move(sockets), peer->pid));
 }
 
@@ -224,6 +229,7 @@ Status Successor::read_request(const config::DaemonOptions& options) {
                     kProtocol, shown(request->content.dump()))};
   }
   wants_watch_ = !options.watch.empty() && text_in(request->content, kWatchOption) == options.watch;
+  wants_runtime_locks_ = is_true_in(request->content, kRuntimeLocks);
   const json ours = describe(options);
   for (const auto& [option, value] : ours.items()) {
     const std::string theirs = text_in(request->content, option);
@@ -243,6 +249,10 @@ bool Successor::hand_over(const HandedOver& sockets) {
   add_sockets(sockets.listen, "listen", content, descriptors);
   add_sockets(sockets.control, "control", content, descriptors);
   if (sockets.watch.socket) add_sockets(sockets.watch, "watch", content, descriptors);
+  if (wants_runtime_locks_) {
+    content[kRuntimeLocks] = sockets.runtime_locks.size();
+    for (const UniqueFd& lock : sockets.runtime_locks) descriptors.push_back(lock.get());
+  }
   return send_message(connection_.get(), content, descriptors);
 }
 

@@ -12,6 +12,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "core/base/result.hpp"
 #include "core/base/unique_fd.hpp"
@@ -24,7 +25,8 @@ namespace topolet::daemon {
 struct HandedOver {
   cri::Listener::Sockets listen;
   cri::Listener::Sockets control;
-  cri::Listener::Sockets watch;  ///< none where one of the two has none, or another one
+  cri::Listener::Sockets watch;              ///< none where one of the two has none, or another one
+  std::vector<UniqueFd> runtime_locks = {};  ///< of cri::RuntimeLock; none of or for an earlier version
 };
 
 /// "/run/topolet/control.sock.take-over"
@@ -64,6 +66,8 @@ class Successor {
   void refuse(const std::string& why);
   /// After read_request(): whether it is to serve the same watch socket.
   bool wants_watch() const { return wants_watch_; }
+  /// Earlier versions take no more descriptors than they know of.
+  bool wants_runtime_locks() const { return wants_runtime_locks_; }
   /// False if it has gone.
   bool hand_over(const HandedOver& sockets);
   /// False if it ends before, or takes too long.
@@ -74,6 +78,7 @@ class Successor {
   UniqueFd connection_;
   pid_t process_;
   bool wants_watch_ = false;
+  bool wants_runtime_locks_ = false;
 };
 
 /// Where successors ask.

@@ -15,22 +15,13 @@
 #include "core/base/unique_fd.hpp"
 #include "core/base/unix_address.hpp"
 #include "core/cri/socket/listener_socket.hpp"
+#include "core/cri/socket/runtime_lock.hpp"
 #include "core/preflight/findings.hpp"
 
 namespace topolet::preflight {
 namespace {
 
 namespace fs = std::filesystem;
-
-/// Where the path leads, links and ".." resolved as far as they exist. A socket need not exist yet.
-fs::path resolved(fs::path path) {
-  constexpr int kMostLinks = 40;  // as the kernel has it
-  std::error_code ignored;
-  for (int i = 0; i < kMostLinks && fs::is_symlink(path, ignored); ++i)
-    path = path.parent_path() / fs::read_symlink(path, ignored);
-  fs::path parent = fs::weakly_canonical(path.parent_path(), ignored);
-  return (parent.empty() ? path.parent_path() : parent) / path.filename();
-}
 
 /// A file that topoletd makes or uses.
 struct Place {
@@ -56,21 +47,22 @@ bool is_below(const fs::path& path, const fs::path& above) {
 std::vector<Place> places(const config::DaemonOptions& daemon) {
   std::vector<Place> all;
   const auto add_socket = [&all](const std::string& option, const std::string& path, bool is_ours) {
-    all.push_back({option, fmt::format("{} ({})", option, path), resolved(path), is_ours});
+    all.push_back({option, fmt::format("{} ({})", option, path), resolve_links(path), is_ours});
     if (!is_ours) return;
-    all.push_back({option, fmt::format("the lock file of {} ({}.lock)", option, path), resolved(path + ".lock")});
+    all.push_back({option, fmt::format("the lock file of {} ({}.lock)", option, path), resolve_links(path + ".lock")});
   };
   add_socket("daemon.listen", daemon.listen, true);
   add_socket("daemon.control", daemon.control, true);
   all.push_back({"daemon.control", fmt::format("the socket for a successor ({}.take-over)", daemon.control),
-                 resolved(daemon.control + ".take-over")});
+                 resolve_links(daemon.control + ".take-over")});
   if (!daemon.watch.empty()) add_socket("daemon.watch", daemon.watch, true);
   add_socket("daemon.runtime", daemon.runtime, false);
   if (daemon.image != daemon.runtime) add_socket("daemon.image", daemon.image, false);
   for (const char* name : {"state.db", "state.db-wal", "state.db-shm", "state.db.lock", "state.db.generation",
                            "state.db.damaged", "plugin-crashes"}) {
     const fs::path path = daemon.state_dir / name;
-    all.push_back({"daemon.state-dir", fmt::format("the file {} of daemon.state-dir", path.string()), resolved(path)});
+    all.push_back(
+        {"daemon.state-dir", fmt::format("the file {} of daemon.state-dir", path.string()), resolve_links(path)});
   }
   return all;
 }
@@ -162,6 +154,17 @@ void check_runtime(Report& report, const std::string& option, const std::string&
                              std::strerror(errno)));
 }
 
+/// One topoletd a runtime. Whose place this one is to take has it, too.
+void check_runtime_lock(Report& report, const config::DaemonOptions& daemon) {
+  const auto user = cri::find_runtime_user(cri::RuntimeLock::directory(), daemon.runtime);
+  if (!user) return;
+  if (!report.is_take_over()) return report.note_use("daemon.runtime", true);
+  if (user->control.empty() || user->control == daemon.control) return;
+  report.mistake("daemon.runtime",
+                 fmt::format("another topoletd{} uses the runtime at {}: two would undo each other's CPU sets",
+                             describe(*user), daemon.runtime));
+}
+
 }  // namespace
 
 void check_sockets(Report& report) {
@@ -182,6 +185,7 @@ void check_sockets(Report& report) {
     if (const auto group = cri::find_group(daemon.watch_group); !group)
       report.warning("daemon.watch-group", "nobody could watch: " + group.error().message);
   }
+  if (!is_told("daemon.runtime")) check_runtime_lock(report, daemon);
   if (!is_told("daemon.runtime")) check_runtime(report, "daemon.runtime", daemon.runtime);
   if (daemon.image != daemon.runtime && !is_told("daemon.image")) check_runtime(report, "daemon.image", daemon.image);
 }

@@ -1,7 +1,9 @@
 #include "core/daemon/take_over.hpp"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -144,6 +146,29 @@ TEST_F(TakeOverWords, AnAnswerOfAnotherShapeIsToldToWhoeverStarts) {
     const std::string said = verdict_on(words);
     EXPECT_THAT(said, StartsWith("the topoletd that runs (process ")) << words.substr(0, 100);
     EXPECT_THAT(said, HasSubstr(verdict)) << words.substr(0, 100);
+  }
+}
+
+/// Earlier versions refuse more descriptors than they know of.
+TEST_F(TakeOverWords, TheLocksOfTheRuntimeGoToWhoeverAsksForThem) {
+  EXPECT_EQ(refusal(good_request()), "");
+  auto socket = TakeOverSocket::open(take_over_path(options_));
+  ASSERT_TRUE(socket);
+  for (const int locks : {0, 2}) {
+    auto asked = std::async(std::launch::async, [&] { return Predecessor::ask(options_); });
+    pollfd wait{(*socket)->fd(), POLLIN, 0};
+    ASSERT_EQ(::poll(&wait, 1, -1), 1);
+    std::optional<Successor> successor = (*socket)->accept();
+    ASSERT_TRUE(successor);
+    ASSERT_TRUE(successor->read_request(options_));
+    EXPECT_TRUE(successor->wants_runtime_locks());
+    const auto any = [] { return UniqueFd(::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0)); };
+    HandedOver sockets{{any(), any()}, {any(), any()}, {any(), any()}};
+    for (int lock = 0; lock < locks; ++lock) sockets.runtime_locks.push_back(any());
+    ASSERT_TRUE(successor->hand_over(sockets));
+    auto predecessor = asked.get();
+    ASSERT_TRUE(predecessor && *predecessor);
+    EXPECT_EQ((*predecessor)->take_sockets().runtime_locks.size(), static_cast<std::size_t>(locks));
   }
 }
 

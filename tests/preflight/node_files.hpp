@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <csignal>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -28,6 +29,9 @@ struct ProgramEnd {
 
 class NodeFiles {
  public:
+  /// What is started or checked from here on notes there which runtime it uses.
+  NodeFiles() { ::setenv("TOPOLET_RUN_DIR", files_.file("run").c_str(), 1); }
+
   /// '@' stands for the directory.
   std::string expand(std::string text) const {
     for (std::size_t at = 0; (at = text.find('@', at)) != std::string::npos; at += directory().size())

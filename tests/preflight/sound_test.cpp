@@ -156,6 +156,28 @@ TEST(SoundStart, IsWarnedOfATopoletdThatRunsWithAnotherConfiguration) {
   EXPECT_THAT(checked.text, HasSubstr("daemon.control: a topoletd that runs with another configuration has it"));
 }
 
+/// Neither knows the other's sockets or state directory.
+TEST(SoundStart, OneTopoletdARuntime) {
+  NodeFiles first;
+  NodeFiles second;
+  first.configure({}, "");
+  fs::create_directory_symlink(first.directory(), second.expand("@-link"));
+  second.configure({{"runtime", second.expand("@-link/runtime.sock")}}, "");
+  ASSERT_TRUE(first.start()) << first.log();
+  EXPECT_EQ(first.check().code, kExitSuccess);
+  EXPECT_THAT(first.check().text, Not(HasSubstr("another configuration")));
+  const ProgramEnd checked = second.check();
+  EXPECT_EQ(checked.code, kExitSuccess) << checked.text;
+  EXPECT_THAT(checked.text, HasSubstr("daemon.runtime: a topoletd that runs with another configuration has it"));
+  EXPECT_FALSE(second.start());
+  EXPECT_EQ(second.end_of_start(), kExitFailure);
+  EXPECT_THAT(second.log(), HasSubstr(", configuration " + first.config() + ") uses the runtime at "));
+  first.kill();
+  EXPECT_TRUE(second.start()) << second.log();
+  EXPECT_EQ(second.stop(), kExitSuccess);
+  EXPECT_TRUE(first.start()) << first.log();
+}
+
 TEST(SoundStart, IsWarnedOfAFullDisk) {
   NodeFiles node;
   node.configure({}, "");
