@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/audit/time_text.hpp"
 #include "core/base/escape.hpp"
 #include "core/cli/command.hpp"
 #include "core/cli/daemon_client.hpp"
@@ -39,6 +40,11 @@ std::string abi_of(const Plugin& plugin) {
                                 : fmt::format("1.{}", plugin.abi_minor());
 }
 
+std::string reason_of(const Plugin& plugin) {
+  if (plugin.trial_at_ms() == 0) return plugin.reason();
+  return fmt::format("{}; from {} on it is tried again", plugin.reason(), audit::format_time(plugin.trial_at_ms()));
+}
+
 std::string format_text(const ListPluginsResponse& list) {
   Table table{{"plugin", "version", "abi", "weight", "state", "calls", "lost", "p99 µs", "capabilities"}, {}};
   for (const Plugin& plugin : list.plugins()) {
@@ -48,13 +54,15 @@ std::string format_text(const ListPluginsResponse& list) {
   }
   std::string text = table.format_text();
   for (const Plugin& plugin : list.plugins()) {
-    if (!plugin.reason().empty()) text += fmt::format("\n{}\n", escaped(plugin.id() + ": " + plugin.reason()));
+    if (!plugin.reason().empty()) text += fmt::format("\n{}\n", escaped(plugin.id() + ": " + reason_of(plugin)));
     const Plugin::LostVotes& lost = plugin.lost_votes();
     if (total(lost) > 0) {
       text += fmt::format("\n{} lost votes: {} late, {} failed, {} declined, {} not asked, {} out of time\n",
                           escaped(plugin.id()), lost.late(), lost.failed(), lost.declined(), lost.not_asked(),
                           lost.out_of_time());
     }
+    if (plugin.late_ticks() > 0)
+      text += fmt::format("\n{}: {} late ticks\n", escaped(plugin.id()), plugin.late_ticks());
   }
   Table options{{"option", "value", "default", "help"}, {}};
   for (const Plugin& plugin : list.plugins()) {
@@ -90,6 +98,7 @@ ordered_json format_json(const ListPluginsResponse& list) {
          {"required", plugin.required()},
          {"state", state_of(plugin)},
          {"reason", plugin.reason()},
+         {"trial_at_ms", plugin.trial_at_ms() == 0 ? ordered_json() : ordered_json(plugin.trial_at_ms())},
          {"calls", plugin.calls()},
          {"lost_votes",
           {{"late", lost.late()},
@@ -97,6 +106,7 @@ ordered_json format_json(const ListPluginsResponse& list) {
            {"declined", lost.declined()},
            {"not_asked", lost.not_asked()},
            {"out_of_time", lost.out_of_time()}}},
+         {"late_ticks", plugin.late_ticks()},
          {"p99_us", plugin.p99_us()}});
   }
   return all;

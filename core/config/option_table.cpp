@@ -160,7 +160,8 @@ std::vector<OptionSpec> placement_options() {
                  "time, or until the container is seen running, the CPUs that it should leave count as in use."),
           100, kMillisecondsPerDay),
       with_range(option("deadline-ms", OptionType::kInt, {"50"},
-                        "How long a plugin may take to answer one call, in milliseconds, before it loses its vote."),
+                        "How much CPU time a plugin may use to answer one call, in milliseconds, before it loses its "
+                        "vote; by the clock, it may take twice as long."),
                  1, 60000),
       with_range(
           option("decision-ms", OptionType::kInt, {"200"},

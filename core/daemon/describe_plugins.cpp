@@ -12,6 +12,7 @@ void add_statistics(Plugin& plugin, const plugin::PluginStatistics& statistics) 
   if (!statistics.quarantine.empty()) {
     plugin.set_state(Plugin::QUARANTINED);
     plugin.set_reason(statistics.quarantine);
+    if (statistics.trial_at) plugin.set_trial_at_ms(statistics.trial_at->count());
   }
   if (statistics.has_abandoned_call) {
     plugin.set_state(Plugin::STUCK);
@@ -20,6 +21,7 @@ void add_statistics(Plugin& plugin, const plugin::PluginStatistics& statistics) 
   }
   plugin.set_calls(statistics.calls);
   plugin.set_p99_us(statistics.p99_us);
+  plugin.set_late_ticks(statistics.late_ticks);
   Plugin::LostVotes& lost = *plugin.mutable_lost_votes();
   lost.set_late(statistics.lost.late);
   lost.set_failed(statistics.lost.failed);

@@ -106,7 +106,8 @@ std::string Daemon::metrics_text() const {
                                {"declined", lost.declined},
                                {"not_asked", lost.not_asked},
                                {"out_of_time", lost.out_of_time}},
-                              !described.statistics.quarantine.empty()});
+                              !described.statistics.quarantine.empty(),
+                              described.statistics.late_ticks});
   }
   return metrics_->text(moment);
 }

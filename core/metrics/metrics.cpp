@@ -86,15 +86,18 @@ void add_engine(const EngineState& engine, std::vector<MetricFamily>& families) 
 void add_plugins(const std::vector<PluginCounts>& plugins, std::vector<MetricFamily>& families) {
   Table calls("topolet_plugin_calls_total", "Calls of a plugin.", MetricType::Counter);
   Table lost("topolet_plugin_lost_votes_total", "Votes of a plugin that did not count, by why.", MetricType::Counter);
+  Table late_ticks("topolet_plugin_late_ticks_total", "Ticks of a plugin that were late; they are no votes.",
+                   MetricType::Counter);
   Table quarantined("topolet_plugin_quarantined", "Whether a plugin is not asked any more.");
   for (const PluginCounts& plugin : plugins) {
     calls.add(static_cast<double>(plugin.calls), {{"plugin", plugin.id}});
     for (const auto& [why, count] : plugin.lost_votes) {
       lost.add(static_cast<double>(count), {{"plugin", plugin.id}, {"why", why}});
     }
+    late_ticks.add(static_cast<double>(plugin.late_ticks), {{"plugin", plugin.id}});
     quarantined.add(plugin.quarantined ? 1 : 0, {{"plugin", plugin.id}});
   }
-  for (const Table& table : {calls, lost, quarantined}) families.push_back(table.family());
+  for (const Table& table : {calls, lost, late_ticks, quarantined}) families.push_back(table.family());
 }
 
 }  // namespace

@@ -52,6 +52,7 @@ struct PluginCounts {
   std::uint64_t calls = 0;
   std::map<std::string, std::uint64_t> lost_votes;  ///< by why
   bool quarantined = false;
+  std::uint64_t late_ticks = 0;
 };
 
 /// What is not counted but looked at.

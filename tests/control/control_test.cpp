@@ -184,6 +184,20 @@ TEST_F(ControlTest, ResetsAQuarantine) {
   EXPECT_EQ(rig_.plugin("throws").state(), Plugin::ACTIVE);
 }
 
+TEST_F(ControlTest, SaysWhenAPluginThatWasLateIsTriedAgain) {
+  rig_.configure("enable = nonsense\n[nonsense]\nanswer = none-in-time", "deadline-ms = 1\ndecision-ms = 600000");
+  ASSERT_TRUE(rig_.start()) << rig_.log();
+  int pods = 0;
+  ASSERT_TRUE(rig_.eventually([&] {
+    EXPECT_TRUE(rig_.create("p" + std::to_string(pods++)).ok());
+    return rig_.plugin("nonsense").state() == Plugin::QUARANTINED;
+  })) << rig_.log();
+  const Plugin late = rig_.plugin("nonsense");
+  EXPECT_THAT(late.reason(), HasSubstr("late 3 times in 10 minutes, last: nonsense: score: no answer within "));
+  EXPECT_GT(late.trial_at_ms(), 0);
+  EXPECT_TRUE(rig_.logs("is tried again in 10 minutes"));
+}
+
 TEST_F(ControlTest, AuditsAQuarantineAndItsEnd) {
   rig_.configure("enable = throws");
   ASSERT_TRUE(rig_.start()) << rig_.log();

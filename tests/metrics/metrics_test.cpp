@@ -246,7 +246,7 @@ TEST_F(MetricsTest, ShowsTheNodeAsItIs) {
                               .foreign = {{"kata", 3}},
                               .nodes = node_usage_of(on_machine(ledger, *testing::machine("node:2 core:4 pu:1")))};
   moment.runtime_connected = true;
-  moment.plugins = {{"numa", 12, {{"late", 3}}, true}};
+  moment.plugins = {{"numa", 12, {{"late", 3}}, true, 4}};
   const auto now = samples(moment);
   EXPECT_EQ(now.at(R"(topolet_pool_cpus{node="0"})"), 1);
   EXPECT_EQ(now.at(R"(topolet_pool_cpus{node="1"})"), 3);
@@ -261,6 +261,7 @@ TEST_F(MetricsTest, ShowsTheNodeAsItIs) {
   EXPECT_EQ(now.at("topolet_runtime_connected"), 1);
   EXPECT_EQ(now.at(R"(topolet_plugin_lost_votes_total{plugin="numa",why="late"})"), 3);
   EXPECT_EQ(now.at(R"(topolet_plugin_quarantined{plugin="numa"})"), 1);
+  EXPECT_EQ(now.at(R"(topolet_plugin_late_ticks_total{plugin="numa"})"), 4);
   EXPECT_EQ(now.at(R"(topolet_build_info{version="1.2"})"), 1);
   EXPECT_EQ(now.at("topolet_engine_busy"), 0);
   const auto busy = samples();

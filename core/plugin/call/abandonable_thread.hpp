@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <ctime>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <system_error>
@@ -20,6 +22,16 @@
 
 namespace topolet::plugin {
 
+/// What a thread has used, by its CPU clock; nothing if the kernel does not say.
+inline std::chrono::nanoseconds cpu_time_by(clockid_t thread_clock) {
+  timespec used{};
+  if (::clock_gettime(thread_clock, &used) != 0) return {};
+  return std::chrono::seconds(used.tv_sec) + std::chrono::nanoseconds(used.tv_nsec);
+}
+
+/// What a call has taken too much of.
+enum class Overrun : std::uint8_t { kTime, kCpuTime };
+
 /// What every task of an AbandonableThread carries. All of it is guarded by the mutex of that thread.
 class AbandonableTask {
   template <class Task>
@@ -28,18 +40,21 @@ class AbandonableTask {
   enum class Stage : std::uint8_t { kWaiting, kRunning, kDone, kAbandoned };
   Stage stage_ = Stage::kWaiting;
   std::optional<std::chrono::steady_clock::time_point> call_began_;
+  /// What the thread had used then, or a little less.
+  std::chrono::nanoseconds cpu_time_before_{};
 };
 
 /// Runs tasks one after the other on a thread of its own. While a task is in a call that takes longer than the limit,
-/// whoever waits abandons it: the thread and the task are left to themselves, and another thread goes on with the next.
+/// or uses more CPU time than that may be, whoever waits abandons it: the thread and the task are left to themselves,
+/// and another thread goes on with the next. A call that is back before whoever waits has noticed is not late.
 ///
 /// A `Task` derives from AbandonableTask and must own all that it uses. Three functions of it are called:
-///   void run()           on the thread; must not throw. It marks what may hang with begin_call() and end_call().
-///   void on_abandoned()  when it is abandoned, on the thread of whoever waits, with the mutex held: it must not call
-///                        this class. What it reads of the task was written before begin_call() and stays as it is
-///                        until end_call().
-///   void release()       on the thread, when an abandoned task has returned: frees all that it owns, before the task
-///                        stops to count as abandoned.
+///   void run()                 on the thread; must not throw. It marks what may hang with begin_call() and end_call().
+///   void on_abandoned(Overrun) when it is abandoned, on the thread of whoever waits, with the mutex held: it must not
+///                              call this class. What it reads of the task was written before begin_call() and stays
+///                              as it is until end_call().
+///   void release()             on the thread, when an abandoned task has returned: frees all that it owns, before the
+///                              task stops to count as abandoned.
 ///
 /// Make it by std::make_shared: its threads share it, and an abandoned one keeps it as long as it runs.
 /// All functions are safe from any thread, but only begin_call() and end_call() from inside a task.
@@ -54,10 +69,13 @@ class AbandonableThread : public std::enable_shared_from_this<AbandonableThread<
   struct Options {
     const char* name;  ///< of the threads, for `ps` and debuggers: 15 bytes at most
     std::chrono::milliseconds limit{};
+    /// Less than `limit`: the CPU time that a call may use; the thread's own, not that of others that it started.
+    std::optional<std::chrono::milliseconds> cpu_limit = std::nullopt;
+    std::function<std::chrono::nanoseconds(clockid_t)> cpu_time = &cpu_time_by;
     WhenIdle when_idle = WhenIdle::kEnd;
   };
 
-  explicit AbandonableThread(Options options) : options_(options) {}
+  explicit AbandonableThread(Options options) : options_(std::move(options)) {}
   ~AbandonableThread() {
     if (thread_.joinable()) thread_.detach();
   }
@@ -110,8 +128,10 @@ class AbandonableThread : public std::enable_shared_from_this<AbandonableThread<
   /// By the task, on its thread: from here on it may be abandoned.
   void begin_call(Task& task, std::chrono::steady_clock::time_point now = std::chrono::steady_clock::now())
       TOPOLET_EXCLUDES(mutex_) {
+    const std::chrono::nanoseconds cpu_time = cpu_time_until(now);
     MutexLock lock(mutex_);
     task.call_began_ = now;
+    task.cpu_time_before_ = cpu_time;
   }
 
   /// By the task, on its thread. False if it was abandoned; then nobody waits for the task any more.
@@ -161,18 +181,54 @@ class AbandonableThread : public std::enable_shared_from_this<AbandonableThread<
     return {};
   }
 
+  /// What this thread has used: asked of the kernel only now and then, as that takes longer than many a call. Since it
+  /// was asked, the thread may have used less than time has passed.
+  std::chrono::nanoseconds cpu_time_until(Clock::time_point now) const {
+    if (!options_.cpu_limit) return {};
+    struct Reading {
+      std::optional<Clock::time_point> at;
+      std::chrono::nanoseconds cpu_time{};
+    };
+    // No thread is one of two objects of this class.
+    thread_local Reading t_last;
+    if (!t_last.at || now - *t_last.at > *options_.cpu_limit / 16 || now < *t_last.at) {
+      t_last = {now, options_.cpu_time(CLOCK_THREAD_CPUTIME_ID)};
+    }
+    return t_last.cpu_time + (now - *t_last.at);
+  }
+
+  /// The running call is not late before that.
+  Clock::time_point earliest_end(Clock::time_point now) const TOPOLET_REQUIRES(mutex_) {
+    const Clock::time_point last = *running_->call_began_ + options_.limit;
+    if (!options_.cpu_limit) return last;
+    // Without the CPU's time it may have used all of this one.
+    const Clock::time_point first = *running_->call_began_ + *options_.cpu_limit;
+    if (now < first) return std::min(first, last);
+    constexpr std::chrono::nanoseconds kStep = std::chrono::milliseconds(1);
+    return std::min(now + std::max(*options_.cpu_limit - cpu_time_of_call(), kStep), last);
+  }
+  std::chrono::nanoseconds cpu_time_of_call() const TOPOLET_REQUIRES(mutex_) {
+    return options_.cpu_time(running_clock_) - running_->cpu_time_before_;
+  }
+  std::optional<Overrun> overrun_of_call(Clock::time_point now) const TOPOLET_REQUIRES(mutex_) {
+    const Clock::duration took = now - *running_->call_began_;
+    if (took >= options_.limit) return Overrun::kTime;
+    if (!options_.cpu_limit || took < *options_.cpu_limit) return std::nullopt;
+    return cpu_time_of_call() > *options_.cpu_limit ? std::optional(Overrun::kCpuTime) : std::nullopt;
+  }
+
   /// Waits until something ends, or until the running task is late, and then abandons that.
   void wait_or_abandon() TOPOLET_REQUIRES(mutex_) {
     const Clock::time_point now = Clock::now();
     const bool in_call = running_ != nullptr && running_->call_began_;
-    // A call that begins after this check cannot be late before the next.
-    const Clock::time_point until = (in_call ? *running_->call_began_ : now) + options_.limit;
-    if (!in_call || now < until) {
-      wake_waiters_.wait_until(mutex_, until);
+    const std::optional<Overrun> overrun = in_call ? overrun_of_call(now) : std::nullopt;
+    if (!overrun) {
+      // A call that begins after this check cannot be late before the next.
+      wake_waiters_.wait_until(mutex_, in_call ? earliest_end(now) : now + options_.cpu_limit.value_or(options_.limit));
       return;
     }
     running_->stage_ = Stage::kAbandoned;
-    running_->on_abandoned();
+    running_->on_abandoned(*overrun);
     abandoned_.push_back(std::exchange(running_, nullptr));
     has_thread_ = false;
     if (thread_.joinable()) thread_.detach();
@@ -182,14 +238,16 @@ class AbandonableThread : public std::enable_shared_from_this<AbandonableThread<
 
   void work() TOPOLET_EXCLUDES(mutex_) {
     const CrashStack stack;
-    while (std::shared_ptr<Task> task = next_task()) {
+    clockid_t clock = CLOCK_THREAD_CPUTIME_ID;
+    static_cast<void>(::pthread_getcpuclockid(::pthread_self(), &clock));
+    while (std::shared_ptr<Task> task = next_task(clock)) {
       task->run();
       if (!finish(std::move(task))) return;
     }
   }
 
-  /// Null if the thread is to end.
-  std::shared_ptr<Task> next_task() TOPOLET_EXCLUDES(mutex_) {
+  /// Null if the thread is to end. `clock`: the thread's.
+  std::shared_ptr<Task> next_task(clockid_t clock) TOPOLET_EXCLUDES(mutex_) {
     MutexLock lock(mutex_);
     while (queue_.empty() && !stopping_ && options_.when_idle == WhenIdle::kWait) wake_thread_.wait(mutex_);
     if (queue_.empty()) {
@@ -200,6 +258,7 @@ class AbandonableThread : public std::enable_shared_from_this<AbandonableThread<
     running_ = std::move(queue_.front());
     queue_.pop_front();
     running_->stage_ = Stage::kRunning;
+    running_clock_ = clock;
     return running_;
   }
 
@@ -230,6 +289,7 @@ class AbandonableThread : public std::enable_shared_from_this<AbandonableThread<
   CondVar wake_waiters_;
   std::deque<std::shared_ptr<Task>> queue_ TOPOLET_GUARDED_BY(mutex_);
   std::shared_ptr<Task> running_ TOPOLET_GUARDED_BY(mutex_);
+  clockid_t running_clock_ TOPOLET_GUARDED_BY(mutex_) = CLOCK_THREAD_CPUTIME_ID;  ///< of its thread, as long as it runs
   std::vector<std::shared_ptr<Task>> abandoned_ TOPOLET_GUARDED_BY(mutex_);
   bool has_thread_ TOPOLET_GUARDED_BY(mutex_) = false;
   bool stopping_ TOPOLET_GUARDED_BY(mutex_) = false;

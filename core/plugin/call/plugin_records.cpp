@@ -4,59 +4,91 @@
 
 namespace topolet::plugin {
 
-std::optional<Error> PluginRecords::enter(const std::string& plugin, const char* missed) {
+std::optional<Error> PluginRecords::enter(const AskedCall& call, const char* missed) {
   MutexLock lock(mutex_);
-  PluginRecord& record = records_[plugin];
-  quarantine_if_overlong(plugin, record);
-  if (record.misbehaviour.quarantined()) {
-    ++record.seen.lost.not_asked;
-    return Error{Code::kFailedPrecondition, fmt::format("{}: in quarantine: {}", plugin, record.misbehaviour.why())};
-  }
-  if (record.seen.has_abandoned_call) {
-    ++record.seen.lost.not_asked;
-    return Error{Code::kFailedPrecondition, fmt::format("{}: an earlier call has not returned", plugin)};
+  PluginRecord& record = records_[call.plugin];
+  quarantine_if_overlong(call.plugin, record);
+  if (std::optional<Error> refused = refusal_of(call, record)) {
+    // Of a tick, nobody waits for an answer.
+    if (call.kind == CallKind::kForVote) ++record.seen.lost.not_asked;
+    return refused;
   }
   if (missed != nullptr) {
     ++record.seen.lost.out_of_time;
     // The same words each time: a denial that is repeated is known by them.
     Error error{Code::kDeadlineExceeded,
                 fmt::format("{}: was not asked to {}: the decision had taken {} ms already (placement.decision-ms)",
-                            plugin, missed, options_.decision_time.count())};
+                            call.plugin, missed, options_.decision_time.count())};
     log_lost_vote(error.message);
     return error;
+  }
+  if (record.misbehaviour.quarantined()) {
+    record.misbehaviour.begin_trial();
+    options_.log->info("plugin {}: {} is its trial: its quarantine ends if that goes well", call.plugin, call.function);
   }
   ++record.seen.calls;
   return std::nullopt;
 }
 
-void PluginRecords::record_return(const std::string& plugin, std::chrono::nanoseconds took,
-                                  const std::optional<CallFailure>& failure) {
-  MutexLock lock(mutex_);
-  PluginRecord& record = records_[plugin];
-  record.times.add(took);
-  if (!failure) return;
-  lose_vote(record, failure->fault, failure->message);
-  if (failure->fault != CallFault::kDeclined) record_failed_call(plugin, record, failure->message);
+std::optional<Error> PluginRecords::refusal_of(const AskedCall& call, PluginRecord& record) {
+  const MisbehaviourTracker& misbehaviour = record.misbehaviour;
+  // What it cannot do anyway is no trial.
+  if (misbehaviour.quarantined() && !(call.can && misbehaviour.may_be_tried(now(), call.kind))) {
+    return Error{Code::kFailedPrecondition, fmt::format("{}: in quarantine: {}", call.plugin, misbehaviour.why())};
+  }
+  if (record.seen.has_abandoned_call) {
+    return Error{Code::kFailedPrecondition, fmt::format("{}: an earlier call has not returned", call.plugin)};
+  }
+  return std::nullopt;
 }
 
-CallFailure PluginRecords::record_late(const std::string& plugin, Time began) {
+void PluginRecords::record_return(const AskedCall& call, std::chrono::nanoseconds took,
+                                  const std::optional<CallFailure>& failure) {
   MutexLock lock(mutex_);
-  PluginRecord& record = records_[plugin];
-  record.times.add(options_.deadline);
+  PluginRecord& record = records_[call.plugin];
+  record.times.add(took);
+  if (failure) lose_vote(record, failure->fault, failure->message);
+  if (failure && failure->fault != CallFault::kDeclined) {
+    record_failed_call(call.plugin, record, failure->message);
+  } else if (record.misbehaviour.quarantined()) {
+    end_trial(call, record);
+  }
+}
+
+void PluginRecords::end_trial(const AskedCall& call, PluginRecord& record) {
+  record.misbehaviour.record_good_call(now());
+  if (record.misbehaviour.quarantined()) return;
+  options_.log->info("plugin {} is asked again: {} was in time in its trial", call.plugin, call.function);
+  if (options_.on_quarantine) options_.on_quarantine(call.plugin, "");
+}
+
+CallFailure PluginRecords::record_late(const AskedCall& call, Overrun overrun, Time began,
+                                       std::chrono::nanoseconds took) {
+  MutexLock lock(mutex_);
+  PluginRecord& record = records_[call.plugin];
+  record.times.add(took);
   record.seen.has_abandoned_call = true;
   record.abandoned_since = began;
-  CallFailure late{CallFault::kLate, fmt::format("{}: no answer within {} ms", plugin, options_.deadline.count())};
-  lose_vote(record, late.fault, late.message);
-  const bool before = record.misbehaviour.quarantined();
-  record.misbehaviour.record_late_call(now(), late.message);
-  report_quarantine(plugin, record, before);
+  record.abandoned_kind = call.kind;
+  const std::string limit = overrun == Overrun::kCpuTime ? fmt::format("{} ms of CPU time", options_.deadline.count())
+                                                         : fmt::format("{} ms", options_.longest_call().count());
+  CallFailure late{CallFault::kLate, fmt::format("{}: {}: no answer within {}", call.plugin, call.function, limit)};
+  if (call.kind == CallKind::kForVote) {
+    lose_vote(record, late.fault, late.message);
+  } else {
+    ++record.seen.late_ticks;
+    options_.log->warn("plugin {}; what it would have asked for is dropped", late.message);
+  }
+  const MisbehaviourTracker before = record.misbehaviour;
+  record.misbehaviour.record_late_call(now(), call.kind, late.message);
+  report_quarantine(call.plugin, record, before);
   return late;
 }
 
-void PluginRecords::record_late_return(const std::string& plugin) {
+void PluginRecords::record_late_return(const AskedCall& call) {
   MutexLock lock(mutex_);
-  PluginRecord& record = records_[plugin];
-  quarantine_if_overlong(plugin, record);
+  PluginRecord& record = records_[call.plugin];
+  quarantine_if_overlong(call.plugin, record);
   record.seen.has_abandoned_call = false;
 }
 
@@ -70,7 +102,7 @@ void PluginRecords::report_invalid_reply(const std::string& plugin, const std::s
 void PluginRecords::quarantine(const std::string& plugin, const std::string& why) {
   MutexLock lock(mutex_);
   PluginRecord& record = records_[plugin];
-  const bool before = record.misbehaviour.quarantined();
+  const MisbehaviourTracker before = record.misbehaviour;
   record.misbehaviour.quarantine(why);
   report_quarantine(plugin, record, before);
 }
@@ -84,6 +116,9 @@ std::vector<PluginStatistics> PluginRecords::statistics() {
     state.name = plugin;
     state.p99_us = record.times.p99_us();
     state.quarantine = record.misbehaviour.why();
+    if (const std::optional<Time> trial = record.misbehaviour.trial_at()) {
+      state.trial_at = options_.clock.wall() + std::chrono::ceil<std::chrono::milliseconds>(*trial - now());
+    }
   }
   return states;
 }
@@ -99,9 +134,9 @@ Status PluginRecords::reset(const std::string& plugin) {
     return Error{Code::kFailedPrecondition,
                  fmt::format("plugin {}: restart needed: an abandoned call has not returned", plugin)};
   }
-  const bool before = found->second.misbehaviour.quarantined();
+  const MisbehaviourTracker before = found->second.misbehaviour;
   found->second.misbehaviour.reset();
-  if (before && options_.on_quarantine) options_.on_quarantine(plugin, "");
+  if (before.quarantined() && options_.on_quarantine) options_.on_quarantine(plugin, "");
   return {};
 }
 
@@ -121,17 +156,17 @@ std::chrono::milliseconds PluginRecords::record_tick(const std::string& plugin) 
 }
 
 void PluginRecords::quarantine_if_overlong(const std::string& plugin, PluginRecord& record) {
-  const auto limit = options_.deadline * MisbehaviourTracker::kOverlongDeadlines;
-  if (!record.seen.has_abandoned_call || now() - record.abandoned_since < limit) return;
-  const bool before = record.misbehaviour.quarantined();
-  record.misbehaviour.record_overlong_call(fmt::format("a call took at least {} times the deadline of {} ms",
-                                                       MisbehaviourTracker::kOverlongDeadlines,
-                                                       options_.deadline.count()));
+  if (!record.seen.has_abandoned_call || record.abandoned_kind != CallKind::kForVote) return;
+  const auto limit = options_.longest_call() * MisbehaviourTracker::kOverlong;
+  if (now() - record.abandoned_since < limit) return;
+  const MisbehaviourTracker before = record.misbehaviour;
+  record.misbehaviour.record_overlong_call(now(), fmt::format("a call took at least {} ms, {} times what it may",
+                                                              limit.count(), MisbehaviourTracker::kOverlong));
   report_quarantine(plugin, record, before);
 }
 
 void PluginRecords::record_failed_call(const std::string& plugin, PluginRecord& record, const std::string& what) {
-  const bool before = record.misbehaviour.quarantined();
+  const MisbehaviourTracker before = record.misbehaviour;
   record.misbehaviour.record_failed_call(now(), what);
   report_quarantine(plugin, record, before);
 }
@@ -155,12 +190,17 @@ void PluginRecords::lose_vote(PluginRecord& record, CallFault fault, const std::
   log_lost_vote(what);
 }
 
-void PluginRecords::report_quarantine(const std::string& plugin, const PluginRecord& record, bool before) {
-  if (before || !record.misbehaviour.quarantined()) return;
+void PluginRecords::report_quarantine(const std::string& plugin, const PluginRecord& record,
+                                      const MisbehaviourTracker& before) {
+  const MisbehaviourTracker& misbehaviour = record.misbehaviour;
+  const bool is_as_before = misbehaviour.why() == before.why() && misbehaviour.trial_at() == before.trial_at();
+  if (!misbehaviour.quarantined() || is_as_before) return;
+  std::string why = misbehaviour.why();
+  if (misbehaviour.trial_at()) why += fmt::format("; it is tried again in {} minutes", misbehaviour.wait().count());
   options_.log->error(
       "plugin {} is in quarantine and no longer asked: {}; `topolet plugin reset {}` or a reload ends that", plugin,
-      record.misbehaviour.why(), plugin);
-  if (options_.on_quarantine) options_.on_quarantine(plugin, record.misbehaviour.why());
+      why, plugin);
+  if (options_.on_quarantine) options_.on_quarantine(plugin, why);
 }
 
 }  // namespace topolet::plugin

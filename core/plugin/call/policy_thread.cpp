@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <exception>
 #include <optional>
+#include <type_traits>
 #include <utility>
 
 #include "core/base/log.hpp"
@@ -56,7 +57,7 @@ class PolicyThread::ViewCache {
 /// Used by the thread that runs it, and by the caller once that is done; but on_abandoned() is called by the caller.
 struct PolicyThread::Run : AbandonableTask {
   struct Call {
-    std::string plugin;
+    AskedCall what;
     PluginPolicy* policy;  ///< null if it was not started
     PluginRecords::Time began;
     RealTime began_real_time;
@@ -78,9 +79,10 @@ struct PolicyThread::Run : AbandonableTask {
     if (ledger != nullptr) views->give_back(std::move(ledger));
   }
 
-  void on_abandoned() {
+  void on_abandoned(Overrun overrun) {
     if (call->policy != nullptr) call->policy->abandon_call();
-    lost = LostVote{call->plugin, records->record_late(call->plugin, call->began).error()};
+    const std::chrono::nanoseconds took = std::chrono::steady_clock::now() - call->began_real_time;
+    lost = LostVote{call->what.plugin, records->record_late(call->what, overrun, call->began, took).error()};
   }
 
   void release() {
@@ -127,13 +129,13 @@ struct PolicyThread::Run : AbandonableTask {
     return ledger;
   }
 
-  /// Says that a call begins, or why it must not. `purpose`: what the plugin is asked to do, if it can.
-  std::optional<Error> enter(const std::string& plugin, PluginPolicy* policy, const char* purpose) {
+  /// Says that a call begins, or why it must not. `purpose`: what the plugin is asked to do.
+  std::optional<Error> enter(AskedCall what, PluginPolicy* policy, const char* purpose) {
     if (left_behind) return Error{Code::kCancelled, "the decision was abandoned"};
     const RealTime now = std::chrono::steady_clock::now();
     const bool is_over = decision_began && now - *decision_began >= records->options().decision_time;
-    if (auto refused = records->enter(plugin, is_over ? purpose : nullptr)) return refused;
-    call = Call{plugin, policy, records->now(), now};
+    if (auto refused = records->enter(what, is_over && what.can ? purpose : nullptr)) return refused;
+    call = Call{std::move(what), policy, records->now(), now};
     thread.begin_call(*this, now);
     return std::nullopt;
   }
@@ -144,9 +146,9 @@ struct PolicyThread::Run : AbandonableTask {
     const Call ended = *std::exchange(call, std::nullopt);
     const std::chrono::nanoseconds took = std::chrono::steady_clock::now() - ended.began_real_time;
     if (left_behind) {
-      records->record_late_return(ended.plugin);
+      records->record_late_return(ended.what);
     } else {
-      records->record_return(ended.plugin, took, failure);
+      records->record_return(ended.what, took, failure);
     }
     return took;
   }
@@ -227,8 +229,12 @@ class PolicyThread::GuardedPolicy final : public placement::Policy {
   template <class T, class Capability, class Asking>
   Result<T> ask(const Capability& capability, const char* purpose, Asking asking) {
     if (lost_) return *lost_;
-    const bool can = plugin_ != nullptr && plugin_->has(capability);
-    lost_ = run_.enter(name_, plugin_.get(), can ? purpose : nullptr);
+    constexpr bool kIsTick = std::is_same_v<Capability, std::decay_t<decltype(kTick)>>;
+    lost_ = run_.enter({.plugin = name_,
+                        .function = capability.name,
+                        .kind = kIsTick ? CallKind::kForTick : CallKind::kForVote,
+                        .can = plugin_ != nullptr && plugin_->has(capability)},
+                       plugin_.get(), purpose);
     if (lost_) return *lost_;
     std::optional<CallResult<T>> answer;
     const auto thrown = thrown_by([&] {
@@ -255,10 +261,12 @@ class PolicyThread::GuardedPolicy final : public placement::Policy {
 PolicyThread::PolicyThread(Options options)
     : records_(std::make_shared<PluginRecords>(std::move(options))),
       views_(std::make_shared<ViewCache>()),
-      thread_(std::make_shared<AbandonableThread<Run>>(
-          AbandonableThread<Run>::Options{.name = "topolet-policy",
-                                          .limit = records_->options().deadline,
-                                          .when_idle = AbandonableThread<Run>::WhenIdle::kWait})) {}
+      thread_(std::make_shared<AbandonableThread<Run>>(AbandonableThread<Run>::Options{
+          .name = "topolet-policy",
+          .limit = records_->options().longest_call(),
+          .cpu_limit = records_->options().deadline,
+          .cpu_time = records_->options().cpu_time ? records_->options().cpu_time : &cpu_time_by,
+          .when_idle = AbandonableThread<Run>::WhenIdle::kWait})) {}
 
 PolicyThread::~PolicyThread() {
   MutexLock lock(run_mutex_);

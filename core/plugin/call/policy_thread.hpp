@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <ctime>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -44,9 +45,12 @@ struct PluginStatistics {
   std::string name;
   std::uint64_t calls = 0;
   LostVotes lost;
-  std::uint64_t p99_us = 0;         ///< of the calls; an abandoned one counts with the deadline
+  std::uint64_t late_ticks = 0;     ///< which are no votes
+  std::uint64_t p99_us = 0;         ///< of the calls; an abandoned one counts as long as it was waited for
   bool has_abandoned_call = false;  ///< an abandoned call has not returned
   std::string quarantine;           ///< why it is not asked any more; empty = it is asked
+  /// From when on it is tried again, since the epoch; nothing: it is not in quarantine, or until reset.
+  std::optional<std::chrono::milliseconds> trial_at;
 };
 
 /// An enabled plugin with its say; to the core it is a placement::Vote.
@@ -62,13 +66,14 @@ template <class Task>
 class AbandonableThread;
 class PluginRecords;
 
-/// Runs whole decisions on one thread, each handed over once. A call into a plugin that takes longer than the deadline
-/// is abandoned: its thread and its job are left to themselves, the job is run again on a new thread, and there that
-/// plugin's calls answer DEADLINE_EXCEEDED instead of asking it. The decision sees a lost vote like any other.
+/// Runs whole decisions on one thread, each handed over once. A call into a plugin that uses more CPU time than the
+/// deadline, or takes twice as long by the clock, is abandoned: its thread and its job are left to themselves, the job
+/// is run again on a new thread, and there that plugin's calls answer DEADLINE_EXCEEDED instead of asking it. The
+/// decision sees a lost vote like any other. On a busy machine a thread has not the CPU all the time; one that sleeps
+/// never uses it.
 ///
-/// A plugin is never called while an earlier call is still inside it. Three late calls in ten minutes, three
-/// failed ones (it threw, its status or reply was invalid, or it wrote to what it was shown), or one call of ten times
-/// the deadline put it into quarantine: it is not asked until reset.
+/// A plugin is never called while an earlier call is still inside it. What puts it into quarantine, and when it is
+/// tried again, is MisbehaviourTracker's.
 ///
 /// Once a decision has taken Options::decision_time, attempts that were abandoned included, no call of it begins any
 /// more: those that are left answer DEADLINE_EXCEEDED, a lost vote that is not held against the plugin.
@@ -79,13 +84,18 @@ class PolicyThread {
   using RealTime = std::chrono::steady_clock::time_point;
 
   struct Options {
-    std::chrono::milliseconds deadline{50};        ///< for each call
+    std::chrono::milliseconds deadline{50};        ///< for each call: the CPU time that its thread may use
     std::chrono::milliseconds decision_time{200};  ///< for all calls of a decision: the last must begin by then
     Clock clock;                                   ///< for the quarantine rules; waiting goes by the real clock
+    /// The CPU time that a thread has used, by its clock. Empty: as the kernel has it.
+    std::function<std::chrono::nanoseconds(clockid_t)> cpu_time = {};
     std::shared_ptr<Log> log = make_silent_log();
-    /// Told when a plugin is put into quarantine and, with an empty `why`, when that ends. On any thread; must not call
-    /// back.
+    /// Told when a plugin is put into quarantine, also anew after a trial, and, with an empty `why`, when that ends. On
+    /// any thread; must not call back.
     std::function<void(const std::string& plugin, const std::string& why)> on_quarantine = {};
+
+    /// By the clock.
+    std::chrono::milliseconds longest_call() const { return 2 * deadline; }
   };
 
   explicit PolicyThread(Options options);

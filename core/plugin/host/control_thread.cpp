@@ -35,7 +35,7 @@ struct ControlThread::Call : AbandonableTask {
     }
   }
 
-  void on_abandoned() const { options.log->error("plugin {}: {}", plugin, timeout_message()); }
+  void on_abandoned(Overrun) const { options.log->error("plugin {}: {}", plugin, timeout_message()); }
 
   /// Its work is gone already.
   void release() {}

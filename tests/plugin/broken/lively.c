@@ -89,6 +89,11 @@ static int32_t notify(const topolet_instance* instance, const topolet_event* eve
 static int32_t tick(const topolet_instance* instance, const topolet_tick_request* request,
                     const topolet_tick_sink* sink) {
   (void)instance;
+  if (answers("tick-stuck")) {
+    while (sink->error(sink, kReason) != TOPOLET_LATE) {
+    }
+    return TOPOLET_OK;
+  }
   if (answers("tick-unknown")) {
     return expect(sink->replace(sink, request->ledger->entry_count, 0, kReason) == TOPOLET_UNKNOWN);
   }
