@@ -66,6 +66,13 @@ TEST(OptionTable, RefusesWhatCannotBeRead) {
   const topolet_str choices[] = {{"a", 1}, {nullptr, 3}};
   choice.allowed = {choices, 2};
   EXPECT_EQ(refusal_of(choice), "allowed value 2 of option kind is null, with a length of 3");
+  for (const char* no_text : {static_cast<const char*>(nullptr), ""}) {
+    const topolet_str empty_choices[] = {{"a", 1}, {no_text, 0}};
+    choice.allowed = {empty_choices, 2};
+    EXPECT_EQ(refusal_of(choice), "allowed value 2 of option kind is empty");
+    choice.default_value = {no_text, 0};
+    EXPECT_EQ(refusal_of(choice), "allowed value 2 of option kind is empty");
+  }
   choice.allowed = {choices, SIZE_MAX};
   EXPECT_THAT(refusal_of(choice), HasSubstr("the list of allowed values of option kind has 18446744073709551615"));
 

@@ -35,8 +35,10 @@ Status check_texts(const topolet_option& raw, std::uint32_t position) {
     return list;
   }
   for (std::size_t i = 0; i < raw.allowed.count; ++i) {
-    const Status choice = check(fmt::format("allowed value {}", i + 1), fault_of_text(raw.allowed.items[i]));
-    if (!choice) return choice;
+    const topolet_str& allowed = raw.allowed.items[i];
+    std::string fault = fault_of_text(allowed);
+    if (fault.empty() && allowed.len == 0) fault = "is empty";
+    if (const Status choice = check(fmt::format("allowed value {}", i + 1), fault); !choice) return choice;
   }
   return {};
 }
