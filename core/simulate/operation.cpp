@@ -233,6 +233,7 @@ Readers create_readers() {
        {"attempt", kAttempt},
        {"annotations", kAnnotations},
        {"start", [](Operation& o, const json& v, std::string_view k) { o.starts = flag_of(v, k); }},
+       {"init", [](Operation& o, const json& v, std::string_view k) { o.is_init = flag_of(v, k); }},
        {"cgroup_parent", [](Operation& o, const json& v, std::string_view k) { o.cgroup_parent = text_of(v, k); }},
        {"devices", [](Operation& o, const json& v, std::string_view k) { o.devices = list_of(v, k); }},
        {"cdi_devices", [](Operation& o, const json& v, std::string_view k) { o.cdi_devices = list_of(v, k); }},

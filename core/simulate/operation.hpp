@@ -85,7 +85,8 @@ struct Operation {
   std::string cpuset_cpus;
   std::string cpuset_mems;
 
-  bool starts = true;  ///< create
+  bool starts = true;    ///< create
+  bool is_init = false;  ///< create: an init container
   SandboxState sandbox = SandboxState::kReady;
 
   std::int32_t exit_code = 0;

@@ -282,7 +282,9 @@ void Simulation::create(const Operation& operation, OperationResult& result) {
   if (pod == pods_.end()) {
     return set_error(result, fmt::format("pod {} is not running; run_pod must come first", operation.pod));
   }
+  end_init_containers(operation);
   const ContainerName name{operation.pod, operation.container};
+  if (operation.is_init) init_containers_.insert(name);
   const std::uint32_t attempt = operation.attempt.value_or(next_attempts_[name]);
   const cri::RuntimeResponse answer =
       daemon_.call("CreateContainer", create_request(operation, pod->second, attempt, daemon_.memory_total_bytes()));
@@ -316,6 +318,21 @@ void Simulation::create(const Operation& operation, OperationResult& result) {
   fill_placement(operation, result);
 }
 
+/// Those of the pod that run, but the one that is created again.
+void Simulation::end_init_containers(const Operation& create) {
+  std::vector<ContainerName> ended;
+  for (const ContainerName& name : init_containers_) {
+    if (name.first == create.pod && name.second != create.container) ended.push_back(name);
+  }
+  for (const ContainerName& name : ended) {
+    Operation succeeds;
+    succeeds.pod = name.first;
+    succeeds.container = name.second;
+    OperationResult ignored;
+    exit(succeeds, ignored);
+  }
+}
+
 void Simulation::update(const Operation& operation, OperationResult& result) {
   const auto id = container_id(operation, result);
   if (!id) return;
@@ -336,6 +353,7 @@ void Simulation::update(const Operation& operation, OperationResult& result) {
 }
 
 void Simulation::exit(const Operation& operation, OperationResult& result) {
+  init_containers_.erase({operation.pod, operation.container});
   const auto id = container_id(operation, result);
   if (!id) return;
   fill_placement(operation, result);
@@ -353,6 +371,7 @@ void Simulation::exit(const Operation& operation, OperationResult& result) {
 }
 
 void Simulation::stop(const Operation& operation, OperationResult& result) {
+  init_containers_.erase({operation.pod, operation.container});
   const auto id = container_id(operation, result);
   if (!id) return;
   fill_placement(operation, result);
@@ -375,6 +394,7 @@ void Simulation::remove_pod(const Operation& operation, OperationResult& result)
   std::erase_if(next_attempts_, is_its);
   std::erase_if(container_ids_, is_its);
   std::erase_if(classes_, is_its);
+  std::erase_if(init_containers_, [&](const ContainerName& name) { return name.first == operation.pod; });
   pods_.erase(pod);
 }
 

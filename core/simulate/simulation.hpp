@@ -11,6 +11,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -122,6 +123,7 @@ class Simulation {
   void apply_machine(OperationResult& result);
   void run_pod(const Operation& operation, OperationResult& result);
   void create(const Operation& operation, OperationResult& result);
+  void end_init_containers(const Operation& create);
   void update(const Operation& operation, OperationResult& result);
   void exit(const Operation& operation, OperationResult& result);
   void stop(const Operation& operation, OperationResult& result);
@@ -153,6 +155,7 @@ class Simulation {
   std::map<std::string, SimulatedPod> pods_;
   std::map<ContainerName, std::uint32_t> next_attempts_;
   std::map<ContainerName, std::string> container_ids_;
+  std::set<ContainerName> init_containers_;  ///< those that were not seen to end
   std::map<ContainerName, placement::Qos> classes_;
 };
 

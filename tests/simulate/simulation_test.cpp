@@ -1,5 +1,6 @@
 #include "core/simulate/simulation.hpp"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -277,6 +278,20 @@ TEST(Simulation, KeepsAResizedContainerOnTheNodesOfItsPod) {
       node.apply(R"({"op":"update","pod":"p","container":"a","cpu_request_milli":2500,"cpu_limit_milli":2500})");
   EXPECT_EQ(resized.mode, "shared");
   EXPECT_TRUE(resized.cpus.is_subset_of(CpuSet::range(0, 7))) << resized.cpus.to_string() << ": " << resized.reason;
+}
+
+TEST(Simulation, EndsInitContainersBeforeTheNextContainerOfTheirPod) {
+  SimulatedNode node("pack:1 core:8 pu:1");
+  node.apply(R"({"op":"run_pod","pod":"p","qos":"guaranteed"})");
+  const auto create = [&node](const std::string& container, int cpus, const std::string& more) {
+    return node.apply(fmt::format(
+        R"({{"op":"create","pod":"p","container":"{}","cpu_request_milli":{}000,"cpu_limit_milli":{}000{}}})",
+        container, cpus, cpus, more));
+  };
+  EXPECT_EQ(create("fetch", 4, R"(,"init":true)").outcome, "placed");
+  EXPECT_EQ(create("warm", 5, R"(,"init":true)").outcome, "placed") << "the first has ended";
+  EXPECT_EQ(create("main", 4, "").outcome, "placed") << "the second, too";
+  EXPECT_EQ(create("beside", 4, "").outcome, "denied") << "the main one has not";
 }
 
 TEST(Simulation, NamesPodsAndContainersThatAreNotThere) {
