@@ -22,6 +22,7 @@
 #include "core/cli/command.hpp"
 #include "core/cli/machine_map.hpp"
 #include "core/cli/table.hpp"
+#include "core/plugin/host/crash_mark.hpp"
 #include "core/simulate/simulation.hpp"
 
 namespace topolet::cli {
@@ -432,6 +433,8 @@ int run(const std::vector<std::string>& arguments) {
     return usage_error(kProgram, "no machine given; name a file or a description with --topology; see --help");
   if (options.workload.empty())
     return usage_error(kProgram, "no workload given; name a file with --workload, or - for standard input; see --help");
+  // A plugin that crashes is to be named, as topoletd names it.
+  plugin::record_crashes_to(-1, kProgram);
   plugin::LoadedConfig setup = setup_of(options, flags);
   if (const std::vector<std::string> mistakes = setup.mistakes(); !mistakes.empty()) {
     listed_error(Code::kInvalidArgument, "the configuration has mistakes:", mistakes);

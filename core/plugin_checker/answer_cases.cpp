@@ -1,12 +1,15 @@
+#include <dlfcn.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <chrono>
 #include <ctime>
+#include <filesystem>
 #include <optional>
 #include <thread>
 #include <utility>
 
+#include "core/plugin/call/barrier.hpp"
 #include "core/plugin_checker/cases.hpp"
 #include "core/plugin_checker/exercise.hpp"
 #include "core/plugin_checker/plugin_under_test.hpp"
@@ -218,8 +221,19 @@ Outcome returns_soon_when_late(const CaseInput& input) {
   });
 }
 
+/// What runs when the process ends. Loaded as topoletd does it, a library stays until then.
+void load_and_unload(const CaseInput& input) {
+  input.progress("load");
+  const std::string file = std::filesystem::absolute(input.file);
+  void* library = nullptr;
+  if (plugin::thrown_by([&] { library = ::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL); }) || library == nullptr) return;
+  input.progress("unload");
+  static_cast<void>(plugin::thrown_by([library] { ::dlclose(library); }));
+}
+
 /// Makes each kind of call. What becomes of processes is seen from outside.
 Outcome starts_no_process(const CaseInput& input) {
+  load_and_unload(input);
   input.progress("load");
   const auto plugin_under_test = PluginUnderTest::load(input.file);
   if (!plugin_under_test) return Outcome::skipped("it does not load");
@@ -273,7 +287,8 @@ Outcome answers_random_requests(const CaseInput& input) {
 std::vector<Case> answer_cases() {
   constexpr auto kNeeds = Case::Needs::kCreated;
   std::vector<Case> cases;
-  cases.push_back({kForkCase, "it starts no process that comes back from a call, or that is left behind",
+  cases.push_back({kForkCase,
+                   "it starts no process that comes back from a call or a destructor, or that is left behind",
                    Case::Needs::kFile, starts_no_process});
   for (const Machine& machine : make_machines()) {
     cases.push_back({"machine-" + machine.name, "every call returns on such a machine, and none throws", kNeeds,

@@ -39,7 +39,7 @@ class ForkCase : public testing::Test {
 };
 
 TEST_F(ForkCase, NamesTheCallFromWhichAForkedProcessComesBack) {
-  for (const char* call : {"load", "create", "get_capability", "score", "notify", "tick", "destroy"}) {
+  for (const char* call : {"load", "create", "get_capability", "score", "notify", "tick", "destroy", "unload"}) {
     const std::string step = std::string(call) == "get_capability" ? "create" : call;
     const Said said = check(std::string(call) + " back");
     EXPECT_EQ(said.outcome, "FAILED") << call;

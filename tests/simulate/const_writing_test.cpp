@@ -16,6 +16,8 @@ namespace topolet::simulate {
 namespace {
 
 using nlohmann::json;
+using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::SizeIs;
 
 /// The answers to one exclusive pod after the other.
@@ -67,6 +69,42 @@ TEST(ConstWritingPlugin, GivesNobodyTheCpusOfAnother) {
     EXPECT_EQ(beside[i]["lost_votes"], json({"scribbles: score wrote to memory that it was lent to read (the ledger)"}))
         << beside[i];
   }
+}
+
+TEST(ConstWritingPlugin, IsNamedWhereItWritesToPagesThatAreReadOnly) {
+  const TempDir directory;
+  const std::string out = directory.file("out");
+  const std::string workload = directory.write(
+      "workload.jsonl", R"({"op":"run_pod","pod":"a","qos":"guaranteed"})"
+                        "\n"
+                        R"({"op":"create","pod":"a","container":"main","cpu_limit_milli":2000,"memory_limit":4096})"
+                        "\n");
+  EXPECT_NE(testing::Process({TOPOLET_COMMAND, "simulate", "--topology", "pack:1 numa:2 core:5 pu:1", "--workload",
+                              workload, "--daemon.plugin-dir=" TOPOLET_BROKEN_DIR, "--plugins.enable=scribbles",
+                              "--scribbles.in=score", "--scribbles.to=topology"},
+                             out)
+                .wait(),
+            0);
+  std::ostringstream text;
+  text << std::ifstream(out).rdbuf();
+  EXPECT_THAT(text.str(), HasSubstr("topolet simulate crashes: SIGSEGV (a write to memory that it was lent to read) in "
+                                    "score() of plugin scribbles\n"));
+}
+
+TEST(MischievousPlugin, HasNoChildThatItForksWhenTheProgramEnds) {
+  const TempDir directory;
+  const std::string out = directory.file("out");
+  EXPECT_EQ(testing::Process({TOPOLET_COMMAND, "simulate", "--topology", "pack:1 numa:2 core:5 pu:1", "--workload",
+                              directory.write("workload.jsonl", ""), "--daemon.plugin-dir=" TOPOLET_BROKEN_DIR,
+                              "--plugins.enable=mischief", "--mischief.how=fork-at-exit"},
+                             out)
+                .wait(),
+            0);
+  std::ostringstream text;
+  text << std::ifstream(out).rdbuf();
+  EXPECT_THAT(text.str(), HasSubstr("the parent goes on"));
+  EXPECT_THAT(text.str(), HasSubstr("plugin mischief forked a process when its program ended"));
+  EXPECT_THAT(text.str(), Not(HasSubstr("the child goes on")));
 }
 
 }  // namespace

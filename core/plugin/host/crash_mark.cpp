@@ -20,6 +20,10 @@
 #include "core/base/forked_child.hpp"
 #include "core/plugin/host/lent_pages.hpp"
 
+/// What pthread_atfork() calls, which takes back what a program registered before the destructors of libraries run.
+// NOLINTNEXTLINE(bugprone-reserved-identifier): the C library's
+extern "C" int __register_atfork(void (*prepare)(), void (*parent)(), void (*child)(), void* of_library);
+
 namespace topolet::plugin {
 namespace {
 
@@ -31,6 +35,7 @@ constinit thread_local PluginCall t_plugin_call{nullptr, nullptr};
 constinit thread_local bool t_is_hosts = false;
 std::atomic<bool> g_handlers_installed = false;
 std::atomic<int> g_crash_fd = -1;
+std::atomic<const char*> g_program = "topoletd";
 
 constexpr std::array<std::pair<int, const char*>, 5> kSignals = {
     {{SIGSEGV, "SIGSEGV"}, {SIGBUS, "SIGBUS"}, {SIGILL, "SIGILL"}, {SIGFPE, "SIGFPE"}, {SIGABRT, "SIGABRT"}}};
@@ -155,7 +160,8 @@ void write_crash_line(const PluginCall& inside, const char* how) {
         .write_to(crash_fd);
   }
   SignalSafeLine()
-      .add("topoletd crashes: ")
+      .add(g_program)
+      .add(" crashes: ")
       .add(describe_crash(how))
       .add(" in ")
       .add(inside.call)
@@ -201,6 +207,31 @@ void on_exit_called() {
 
 /// A child would keep the sockets and the lock of the state directory, and no daemon could follow this one.
 void on_fork_in_child() { ::close_range(STDERR_FILENO + 1, ~0U, 0); }
+
+std::atomic<bool> g_process_ends = false;
+
+void note_end_of_process() { g_process_ends = true; }
+
+/// Nobody sees a child come back from a destructor or an exit handler of a library: it would run the others, too.
+void end_child_of_ending_process() {
+  if (!g_process_ends) return;
+  if (const char* plugin = owner_on_stack(registers_here().stack); plugin != nullptr) {
+    SignalSafeLine()
+        .add("plugin ")
+        .add(plugin)
+        .add(" forked a process when its program ended; that process is ended at once")
+        .write_to(STDERR_FILENO);
+  }
+  ::_exit(EXIT_FAILURE);
+}
+
+/// Exit handlers run in the reverse order, so that this one runs before those of the libraries loaded so far.
+void watch_end_of_process() {
+  static std::once_flag g_once;
+  std::call_once(
+      g_once, [] { static_cast<void>(::__register_atfork(nullptr, nullptr, &end_child_of_ending_process, nullptr)); });
+  static_cast<void>(std::atexit(&note_end_of_process));
+}
 
 }  // namespace
 
@@ -251,6 +282,7 @@ CrashStack::~CrashStack() {
 }
 
 void register_code_of(const std::string& plugin, void* handle) {
+  watch_end_of_process();
   const link_map* map = nullptr;
   if (::dlinfo(handle, RTLD_DI_LINKMAP, static_cast<void*>(&map)) != 0 || map == nullptr) return;
   struct Search {
@@ -286,8 +318,9 @@ const char* describe_crash(const char* how) {
 
 std::string describe_call(const std::string& call) { return call == kOwnThread ? "a thread of its own" : call + "()"; }
 
-void record_crashes_to(int crash_fd) {
+void record_crashes_to(int crash_fd, const char* program) {
   g_crash_fd = crash_fd;
+  g_program = program;
   note_this_process();
   for (const auto& [number, name] : kSignals) handle_crash(number);
   g_handlers_installed = true;

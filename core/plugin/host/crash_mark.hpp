@@ -40,7 +40,8 @@ class CrashStack {
 };
 
 /// Tells where the code of a loaded plugin lies, so that a thread which the plugin started itself can be told by the
-/// functions it is in. `handle` is dlopen's. Beyond the first 64 pieces of code, nothing is noted.
+/// functions it is in. `handle` is dlopen's. Beyond the first 64 pieces of code, nothing is noted. A child that the
+/// plugin forks when this process has begun to exit, in a destructor or an exit handler, ends at once.
 void register_code_of(const std::string& plugin, void* handle);
 
 /// The `call` of a crash on a thread that the plugin started.
@@ -56,11 +57,12 @@ const char* describe_crash(const char* how);
 std::string describe_call(const std::string& call);
 
 /// From now on SIGSEGV, SIGBUS, SIGILL, SIGFPE and SIGABRT of a thread that is in a plugin append one line to
-/// `crash_fd`, as CrashLog reads it; −1: nowhere any more. The process then ends as it would have. Signals that another
-/// process sent, and threads that are in no plugin, leave no line. A plugin that calls exit() is treated in the same
-/// way; the process then ends at once and as failed. A child that a plugin forks ends when it comes back from the call,
-/// however it was made; one made by fork() keeps no descriptor but the standard ones. Process-wide.
-void record_crashes_to(int crash_fd);
+/// `crash_fd`, as CrashLog reads it (−1: nowhere any more), and say so on standard error in the name of `program`,
+/// which must outlive the process. The process then ends as it would have. Signals that another process sent, and
+/// threads that are in no plugin, leave no line. A plugin that calls exit() is treated in the same way; the process
+/// then ends at once and as failed. A child that a plugin forks ends when it comes back from the call, however it was
+/// made; one made by fork() keeps no descriptor but the standard ones. Process-wide.
+void record_crashes_to(int crash_fd, const char* program = "topoletd");
 
 /// Restores the handling of these signals and of SIGPIPE that a plugin changed since record_crashes_to(), and names
 /// them.

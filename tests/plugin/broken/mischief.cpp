@@ -1,5 +1,6 @@
 // Does in score() what its option "how" names, and behaves everywhere else.
 #include <pthread.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <clocale>
@@ -24,6 +25,7 @@
 namespace {
 
 std::string g_how;
+bool g_forks_at_exit = false;
 const topolet_host* g_host = nullptr;
 const topolet_log* g_log = nullptr;
 const topolet_state* g_state = nullptr;
@@ -121,6 +123,15 @@ const std::map<std::string, Deed>& deeds() {
   return kAll;
 }
 
+/// The parent waits, so that what the child says is there when it has ended.
+__attribute__((destructor)) void at_exit() {
+  if (!g_forks_at_exit) return;
+  const pid_t child = fork();
+  const std::string text = child == 0 ? "the child goes on\n" : "the parent goes on\n";
+  if (child > 0) waitpid(child, nullptr, 0);
+  (void)!write(STDERR_FILENO, text.data(), text.size());
+}
+
 int32_t score(const topolet_instance*, const topolet_request* request, const topolet_score_sink* sink) {
   const auto deed = deeds().find(g_how);
   if (deed != deeds().end()) deed->second(*request, *sink);
@@ -164,6 +175,7 @@ int32_t create(const topolet_create_request* request, const topolet_error_sink* 
   static const topolet_instance kInstance = {sizeof(topolet_instance), 0, nullptr, &get_capability, &destroy};
   const topolet_str how = request->options.items[0].value;
   g_how.assign(how.ptr, how.len);
+  g_forks_at_exit = g_how == "fork-at-exit";
   g_host = request->host;
   g_log = static_cast<const topolet_log*>(g_host->get_capability(g_host, TOPOLET_STR(TOPOLET_LOG_ID)));
   g_state = static_cast<const topolet_state*>(g_host->get_capability(g_host, TOPOLET_STR(TOPOLET_STATE_ID)));

@@ -77,6 +77,8 @@ static void at(const char* where) {
 
 __attribute__((constructor)) static void at_load(void) { at("load"); }
 
+__attribute__((destructor)) static void at_unload(void) { at("unload"); }
+
 static int32_t score(const topolet_instance* instance, const topolet_request* request, const topolet_score_sink* sink) {
   (void)instance, (void)request, (void)sink;
   at("score");
