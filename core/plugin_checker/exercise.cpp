@@ -95,8 +95,11 @@ class Exerciser {
       case CallFault::kBadStatus:
         violation(Violation::Kind::kBadStatus, "TOPOLET_OK or TOPOLET_FAILED, and no exception", why);
         break;
+      case CallFault::kWroteToLent:
+      case CallFault::kWroteToShown:
+        violation(Violation::Kind::kInvalidReply, "nothing written to what is lent as const", why);
+        break;
       case CallFault::kInvalidReply:
-      case CallFault::kWroteToLent:  // which is a crash here
         violation(Violation::Kind::kInvalidReply, "an answer within the bounds of the header", why);
         break;
       case CallFault::kDeclined:

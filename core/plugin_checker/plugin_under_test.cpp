@@ -14,6 +14,12 @@ std::string_view bytes_of(topolet_str text) {
   return text.len == 0 ? std::string_view() : std::string_view(text.ptr, text.len);
 }
 
+/// A write is a crash, or is found if the plugin makes pages writable.
+void watch_what_it_is_lent(plugin::PluginPolicy& policy) {
+  policy.lend_read_only();
+  policy.watch_topology();
+}
+
 }  // namespace
 
 Result<PluginUnderTest> PluginUnderTest::load(const std::filesystem::path& file) {
@@ -33,7 +39,7 @@ Result<PluginUnderTest> PluginUnderTest::load(const std::filesystem::path& file)
 Result<std::shared_ptr<plugin::PluginPolicy>> PluginUnderTest::create(const OptionValues& values) const {
   auto policy = library_.create(values, make_silent_log(), std::make_shared<plugin::InMemoryPluginState>(), {},
                                 plugin::LentGuard::kReadOnly);
-  if (policy) (*policy)->lend_read_only();
+  if (policy) watch_what_it_is_lent(**policy);
   return policy;
 }
 
@@ -49,7 +55,7 @@ Result<ProxiedInstance> PluginUnderTest::create_proxied() const {
   auto proxy = std::make_unique<InstanceProxy>(created.instance);
   auto policy = plugin::PluginPolicy::wrap(library_.id(), std::move(created.host), proxy->view());
   if (!policy) return policy.error();
-  (*policy)->lend_read_only();
+  watch_what_it_is_lent(**policy);
   return ProxiedInstance{std::move(proxy), *std::move(policy)};
 }
 

@@ -76,6 +76,7 @@ void note_step(std::string_view step) {
 
 /// Reports the write; on return it is made again, and ends the child.
 void on_fault(int signal, siginfo_t* info, void* /*context*/) {
+  if (info->si_code > 0) plugin::leave_faulty_access();
   if (info->si_code == SEGV_ACCERR && plugin::is_read_only_lent(info->si_addr)) {
     (*g_lent_write.progress)({g_lent_write.text.data(), g_lent_write.size});
   }

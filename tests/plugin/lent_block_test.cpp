@@ -1,11 +1,13 @@
 #include "core/plugin/call/lent_block.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 
 #include <cstring>
 #include <string>
 
 #include "core/base/run_in_child.hpp"
+#include "core/plugin/host/crash_mark.hpp"
 
 namespace topolet::plugin {
 namespace {
@@ -34,19 +36,58 @@ TEST(LentBlock, CopiesWhatItLends) {
   EXPECT_EQ(lent_struct->value.ptr, lent_text.ptr);
 }
 
-TEST(LentBlock, FindsAndUndoesAWrite) {
+TEST(LentBlock, FindsAWriteAndThenTakesOtherMemory) {
   LentBlock block;
   const auto* first = block.copy_struct(std::uint64_t{7});
   const topolet_str text = block.copy(std::string(100'000, 'x'));
   block.seal();
-  EXPECT_FALSE(block.repair());
-  write_to(first);
-  EXPECT_TRUE(block.repair());
-  EXPECT_EQ(*first, 7U);
-  EXPECT_FALSE(block.repair());
+  EXPECT_EQ(block.look(), LentState::kIntact);
   write_to(text.ptr + text.len - 1);
-  EXPECT_TRUE(block.repair());
-  EXPECT_EQ(text.ptr[text.len - 1], 'x');
+  EXPECT_EQ(block.look_once(), LentState::kWritten);
+  EXPECT_EQ(block.look(), LentState::kWritten);
+  write_to(text.ptr + text.len - 1);
+  EXPECT_EQ(block.look(), LentState::kWritten) << "it does not come back";
+  block.clear();
+  const auto* other = block.copy_struct(std::uint64_t{8});
+  block.seal();
+  EXPECT_NE(other, first);
+  EXPECT_EQ(block.look(), LentState::kIntact);
+  write_to(first);
+  EXPECT_EQ(block.look(), LentState::kIntact) << "what was written to is still mapped, and nobody's";
+}
+
+TEST(LentBlock, FindsPagesThatAreGoneOrProtected) {
+  const ChildEnd end = run_in_child(std::chrono::minutes(1), [](const Progress&) {
+    record_crashes_to(-1);
+    std::string found;
+    for (const int protection : {PROT_NONE, PROT_READ, -1}) {
+      LentBlock block;
+      const auto* lent = block.copy_struct(std::uint64_t{7});
+      block.seal();
+      auto* page = const_cast<std::uint64_t*>(lent);
+      EXPECT_EQ(protection < 0 ? ::munmap(page, 4096) : ::mprotect(page, 4096, protection), 0);
+      found += block.look() == LentState::kGone ? "gone " : "there ";
+    }
+    LentBlock sealed_again;
+    const auto* lent = sealed_again.copy_struct(std::uint64_t{7});
+    sealed_again.seal();
+    EXPECT_EQ(::mprotect(const_cast<std::uint64_t*>(lent), 4096, PROT_READ), 0);
+    static_cast<void>(sealed_again.copy_struct(std::uint64_t{8}));
+    sealed_again.seal();
+    return found + (sealed_again.is_intact() ? "intact" : "not intact");
+  });
+  EXPECT_EQ(end.kind, ChildEnd::Kind::kReturned) << end.text;
+  EXPECT_EQ(end.text, "gone gone gone not intact");
+}
+
+TEST(LentBlock, FindsAWriteToReadOnlyPagesThatWereMadeWritable) {
+  LentBlock block({.guard = LentGuard::kReadOnly});
+  const auto* lent = block.copy_struct(std::uint64_t{7});
+  block.seal();
+  EXPECT_EQ(block.look_once(), LentState::kIntact);
+  ASSERT_EQ(::mprotect(const_cast<std::uint64_t*>(lent), 4096, PROT_READ | PROT_WRITE), 0);
+  write_to(lent);
+  EXPECT_EQ(block.look_once(), LentState::kWritten);
 }
 
 TEST(LentBlock, ShowsNothingOfWhatItHeldBefore) {
@@ -59,7 +100,7 @@ TEST(LentBlock, ShowsNothingOfWhatItHeldBefore) {
   EXPECT_EQ(before, after) << "the memory is used again";
   EXPECT_EQ(*after, 8U);
   write_to(before);
-  EXPECT_TRUE(block.repair()) << "by a plugin that has kept the address";
+  EXPECT_EQ(block.look(), LentState::kWritten) << "by a plugin that has kept the address";
 }
 
 TEST(LentBlock, LendsItsMemoryAgainUnlessACallMayStillBeInside) {

@@ -45,28 +45,29 @@ class Gate {
 /// A plugin whose code is the test's: its score() says what it is told to say.
 struct Scripted {
   using Score = std::function<std::int32_t(const topolet_score_sink& sink)>;
+  using ScoreOf = std::function<std::int32_t(const topolet_request& request, const topolet_score_sink& sink)>;
 
   std::shared_ptr<PluginPolicy> plugin;
   std::shared_ptr<std::atomic<int>> calls = std::make_shared<std::atomic<int>>(0);
 };
 
 struct ScriptedInstance {
-  Scripted::Score says;
+  Scripted::ScoreOf says;
   std::shared_ptr<std::atomic<int>> calls;
   topolet_instance instance{};
   topolet_score score{};
 };
 
-inline Scripted scripted(const std::string& name, Scripted::Score says) {
+inline Scripted scripted_on(const std::string& name, Scripted::ScoreOf says) {
   static constexpr auto kOf = [](const topolet_instance* instance) {
     return static_cast<ScriptedInstance*>(instance->context);
   };
   Scripted made;
   auto* const own = new ScriptedInstance{std::move(says), made.calls};
   own->score = {sizeof(own->score), 0,
-                [](const topolet_instance* instance, const topolet_request*, const topolet_score_sink* sink) {
+                [](const topolet_instance* instance, const topolet_request* request, const topolet_score_sink* sink) {
                   ++*kOf(instance)->calls;
-                  return kOf(instance)->says(*sink);
+                  return kOf(instance)->says(*request, *sink);
                 }};
   own->instance = {sizeof(own->instance), 0, own,
                    [](const topolet_instance* instance, topolet_str id) -> const void* {
@@ -76,6 +77,9 @@ inline Scripted scripted(const std::string& name, Scripted::Score says) {
   made.plugin =
       PluginPolicy::wrap(name, std::make_unique<PluginHost>(name, make_silent_log(), nullptr), &own->instance).value();
   return made;
+}
+inline Scripted scripted(const std::string& name, Scripted::Score says) {
+  return scripted_on(name, [says = std::move(says)](const auto&, const auto& sink) { return says(sink); });
 }
 inline Scripted willing(const std::string& name) {
   return scripted(name, [name](const topolet_score_sink& sink) {

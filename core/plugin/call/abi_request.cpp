@@ -323,9 +323,9 @@ void AbiLedger::fill_list(const placement::LedgerSnapshot& ledger) {
   list_.seal();
 }
 
-bool AbiLedger::repair() const {
-  const bool contents = contents_.repair();
-  return list_.repair() || contents;
+LentState AbiLedger::look() const {
+  const LentState contents = contents_.look();
+  return contents == LentState::kIntact ? list_.look() : contents;
 }
 
 void AbiLedger::retire() {

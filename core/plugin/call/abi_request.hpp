@@ -27,6 +27,8 @@ class AbiTopology {
 
   const topolet_topology& view() const { return *view_; }
   const std::shared_ptr<const topology::Topology>& topology() const { return topology_; }
+  /// Takes a look at all of it: a plugin can make the pages writable. Safe from any thread.
+  LentState look() const { return block_.look_once(); }
 
  private:
   std::shared_ptr<const topology::Topology> topology_;
@@ -50,8 +52,9 @@ class AbiLedger {
 
   /// Until the next update.
   const topolet_ledger& view() const { return *view_; }
-  /// See LentBlock.
-  bool repair() const;
+  // See LentBlock. Once it is not intact, it is of no use any more.
+  LentState look() const;
+  bool is_intact() const { return contents_.is_intact() && list_.is_intact(); }
   void retire();
 
  private:
@@ -96,8 +99,10 @@ class AbiRequest {
   const topolet_request& view() const { return *view_; }
   const placement::PolicyRequest& request() const { return request_; }
   const AbiLedger& ledger() const { return *ledger_; }
+  const AbiTopology& topology() const { return *topology_; }
   LentBlock& block() { return block_; }
   const LentBlock& block() const { return block_; }
+  bool is_intact() const { return block_.is_intact() && ledger_->is_intact(); }
 
  private:
   const topolet_candidate* copy_candidates();

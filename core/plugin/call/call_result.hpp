@@ -14,7 +14,8 @@ enum class CallFault : std::uint8_t {
   kThrew,         ///< it threw, or said that it did
   kBadStatus,     ///< it returned a status that it must not return
   kInvalidReply,  ///< it said something that cannot be, such as a score out of range
-  kWroteToLent,   ///< it wrote to what it was only shown
+  kWroteToLent,   ///< it wrote to what it alone was shown
+  kWroteToShown,  ///< what others are shown, too, was written to: by it, or by a thread of another
   kDeclined,      ///< the plugin gave up its vote itself
   kLate,          ///< it did not return in time
 };

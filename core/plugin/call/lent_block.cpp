@@ -34,8 +34,14 @@ void LentPool::give_back(LentChunk chunk) {
 }
 
 LentBlock::~LentBlock() {
+  if (!is_intact()) leave_chunks();
   if (memory_.pool == nullptr) return;
   for (UsedChunk& used : chunks_) memory_.pool->give_back(std::move(used.chunk));
+}
+
+void LentBlock::leave_chunks() {
+  for (UsedChunk& used : chunks_) used.chunk.pages.leave();
+  chunks_.clear();
 }
 
 topolet_str LentBlock::copy(std::string_view text) {
@@ -76,40 +82,54 @@ LentBlock::UsedChunk& LentBlock::add_chunk(std::size_t least_bytes) {
       std::max({least_bytes, kFirstChunkBytes, std::min(2 * last, std::max(last, kLargestStepBytes))});
   if (memory_.pool != nullptr) {
     if (std::optional<LentChunk> spare = memory_.pool->take(bytes)) {
-      return chunks_.emplace_back(UsedChunk{*std::move(spare)});
+      return chunks_.emplace_back(UsedChunk{.chunk = *std::move(spare)});
     }
   }
   LentPages pages(bytes);
   std::unique_ptr<std::byte[]> own;
   // The bytes between the elements are never set, and are compared as well: they are zero, as in new pages.
   if (memory_.guard == LentGuard::kCompared) own = std::make_unique<std::byte[]>(pages.size());
-  return chunks_.emplace_back(UsedChunk{{std::move(pages), std::move(own)}});
+  return chunks_.emplace_back(UsedChunk{.chunk = {std::move(pages), std::move(own)}});
 }
 
 void LentBlock::seal() {
   for (UsedChunk& used : chunks_) {
-    if (used.chunk.own == nullptr) {
-      used.chunk.pages.forbid_writing();
-    } else if (used.sealed < used.used) {
-      const std::size_t fresh = used.used - used.sealed;
-      std::memcpy(used.chunk.pages.data() + used.sealed, used.chunk.own.get() + used.sealed, fresh);
+    LentChunk& chunk = used.chunk;
+    if (chunk.own == nullptr) {
+      chunk.pages.forbid_writing();
+      used.checksum = chunk.pages.checksum(used.used);
+    } else if (used.sealed < used.used &&
+               !chunk.pages.write(used.sealed, chunk.own.get() + used.sealed, used.used - used.sealed)) {
+      state_ = LentState::kGone;
     }
     used.sealed = used.used;
   }
 }
 
-bool LentBlock::repair() const {
-  bool was_written = false;
+LentState LentBlock::look() const {
+  if (is_intact()) state_ = look_once();
+  return state_;
+}
+
+LentState LentBlock::look_once() const {
   for (const UsedChunk& used : chunks_) {
-    const std::byte* own = used.chunk.own.get();
-    if (own == nullptr || std::memcmp(used.chunk.pages.data(), own, used.sealed) == 0) continue;
-    std::memcpy(used.chunk.pages.data(), own, used.sealed);
-    was_written = true;
+    const LentChunk& chunk = used.chunk;
+    LentState state = LentState::kIntact;
+    if (chunk.own != nullptr) {
+      state = chunk.pages.state_beside(chunk.own.get(), used.sealed);
+    } else if (const auto sum = chunk.pages.checksum(used.sealed); sum != used.checksum) {
+      state = sum ? LentState::kWritten : LentState::kGone;
+    }
+    if (state != LentState::kIntact) return state;
   }
-  return was_written;
+  return LentState::kIntact;
 }
 
 void LentBlock::clear() {
+  if (!is_intact()) {
+    leave_chunks();
+    state_ = LentState::kIntact;
+  }
   for (UsedChunk& used : chunks_) {
     if (used.chunk.own == nullptr) used.chunk.pages.allow_writing();
     used.used = used.sealed = 0;

@@ -22,8 +22,8 @@ namespace topolet::plugin {
 
 /// What becomes of a write by a plugin.
 enum class LentGuard : std::uint8_t {
-  kCompared,  ///< LentBlock::repair() finds and undoes it
-  kReadOnly,  ///< the plugin crashes
+  kCompared,  ///< LentBlock::look() finds it
+  kReadOnly,  ///< the plugin crashes, unless it has made the pages writable; look() finds that
 };
 
 /// A piece of memory to lend, and the host's own copy of what it holds, which no plugin is given the address of.
@@ -52,8 +52,9 @@ struct LentMemory {
   std::shared_ptr<LentPool> pool = nullptr;  ///< null: from the kernel. Of use for kCompared only
 };
 
-/// Filled by the host piece by piece, sealed, then shown to plugins. What is shown points into the block only. Not
-/// synchronised. All that allocates throws std::bad_alloc.
+/// Filled by the host piece by piece, sealed, then shown to plugins. What is shown points into the block only. Once a
+/// plugin has written there, or has unmapped or protected it, the block is of no use any more, and its memory is left
+/// alone for ever. Not synchronised. All that allocates throws std::bad_alloc.
 class LentBlock {
  public:
   explicit LentBlock(LentMemory memory = {}) : memory_(std::move(memory)) {
@@ -110,9 +111,13 @@ class LentBlock {
   /// From now on it may be shown. What is added later is shown when it is sealed again; with kReadOnly, nothing may be
   /// added before clear().
   void seal();
-  /// Whether something was written to since it was sealed. If so, all is as it was then.
-  bool repair() const;
-  /// Empties it, to be filled anew.
+  /// What has become of it since it was sealed.
+  LentState look() const;
+  /// The same, which is forgotten at once. Safe from any thread where it is sealed for the last time.
+  LentState look_once() const;
+  /// What was found so far.
+  bool is_intact() const { return state_ == LentState::kIntact; }
+  /// Empties it, to be filled anew; in other memory, if it was of no use any more.
   void clear();
   std::size_t used_bytes() const;
   /// Once it is destroyed, its memory is lent to nobody any more: a call may be inside that knows it.
@@ -126,7 +131,8 @@ class LentBlock {
   struct UsedChunk {
     LentChunk chunk;
     std::size_t used = 0;
-    std::size_t sealed = 0;  ///< the first of them
+    std::size_t sealed = 0;                      ///< the first of them
+    std::optional<std::uint64_t> checksum = {};  ///< of these, where there is no own copy
 
     std::byte* own() const { return chunk.own ? chunk.own.get() : chunk.pages.data(); }
   };
@@ -134,8 +140,10 @@ class LentBlock {
   Place allocate(std::size_t bytes, std::size_t alignment);
   UsedChunk& add_chunk(std::size_t least_bytes);
   topolet_set copy_words(const set_words::Words& words);
+  void leave_chunks();
 
   LentMemory memory_;
+  mutable LentState state_ = LentState::kIntact;
   std::vector<UsedChunk> chunks_;
   std::size_t current_ = 0;  ///< the chunk that is being filled; those behind it are empty
 };

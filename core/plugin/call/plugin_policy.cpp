@@ -162,25 +162,34 @@ CallStatus PluginPolicy::call(const Capability<Struct, Function>& capability, co
   const Function function = struct_of(capabilities_, capability)->*capability.member;
   const auto* sink = arguments_->copy_struct(sink_for(reply));
   arguments_->seal();
+  if (!arguments_->is_intact()) {
+    return CallFailure{CallFault::kWroteToLent,
+                       fmt::format("{}: was not asked to {}: it has unmapped or protected the memory for its arguments",
+                                   name_, capability.name)};
+  }
   const CallStatus asked = [&] {
     const ReplyScope<Reply> scope(reply);
     return ask(name_, capability.name, reply, [&] { return function(instance_, request, sink); });
   }();
-  const std::string written = repair(shown);
-  if (written.empty()) return asked;
-  return CallFailure{CallFault::kWroteToLent, fmt::format("{}: {} wrote to memory that it was lent to read ({})", name_,
-                                                          capability.name, written)};
+  if (std::optional<CallFailure> written = look_at(shown, capability.name)) return *std::move(written);
+  return asked;
 }
 
-std::string PluginPolicy::repair(const Shown& shown) const {
+std::optional<CallFailure> PluginPolicy::look_at(const Shown& shown, const char* function) {
   std::string written;
-  const auto look_at = [&written](const auto* block, const char* name) {
-    if (block != nullptr && block->repair()) written += (written.empty() ? "" : ", ") + std::string(name);
+  const auto note = [&written](LentState state, const char* name) {
+    if (state == LentState::kIntact) return false;
+    written += (written.empty() ? "" : ", ") + std::string(name);
+    if (state == LentState::kGone) written += ", unmapped or protected";
+    return true;
   };
-  look_at(&*arguments_, "the arguments of the call");
-  look_at(shown.request, "the workload and the candidates");
-  look_at(shown.ledger, "the ledger");
-  return written;
+  const bool is_its_own = note(arguments_->look(), "the arguments of the call");
+  if (shown.request != nullptr) note(shown.request->look(), "the workload and the candidates");
+  if (shown.ledger != nullptr) note(shown.ledger->look(), "the ledger");
+  if (shown.topology != nullptr && watches_topology_) note(shown.topology->look(), "the topology");
+  if (written.empty()) return std::nullopt;
+  return CallFailure{is_its_own ? CallFault::kWroteToLent : CallFault::kWroteToShown,
+                     fmt::format("{}: {} wrote to memory that it was lent to read ({})", name_, function, written)};
 }
 
 CallResult<std::vector<placement::Verdict>> PluginPolicy::score(const AbiRequest& request) {
@@ -233,7 +242,7 @@ CallStatus PluginPolicy::notify(const ContainerEvent& container_event, const Abi
                     static_cast<std::int32_t>(placement.mode), 0, arguments_->copy(placement.cpus),
                     arguments_->copy(placement.withheld), arguments_->copy(placement.mems), &topology.view()});
   const PluginHost::StateWriteScope writing(*host_);
-  return call(kEvents, event, reply, {});
+  return call(kEvents, event, reply, {.topology = &topology});
 }
 
 CallResult<std::vector<MoveRequest>> PluginPolicy::tick(const TickSnapshot& tick, const AbiTopology& topology,
@@ -243,7 +252,8 @@ CallResult<std::vector<MoveRequest>> PluginPolicy::tick(const TickSnapshot& tick
   const auto* request = arguments_->copy_struct(topolet_tick_request{
       sizeof(topolet_tick_request), 0, static_cast<std::uint64_t>(now.count()), &topology.view(), &ledger.view()});
   const PluginHost::StateWriteScope writing(*host_);
-  if (const CallStatus asked = call(kTick, request, reply, {.ledger = &ledger}); !asked) return asked.failure();
+  if (const CallStatus asked = call(kTick, request, reply, {.ledger = &ledger, .topology = &topology}); !asked)
+    return asked.failure();
   return std::move(reply.wishes);
 }
 

@@ -40,6 +40,8 @@ class PluginPolicy final {
   /// From now on the plugin crashes where it writes to the arguments of a call, instead of losing its vote. Before the
   /// first call.
   void lend_read_only() { arguments_.emplace(LentMemory{.guard = LentGuard::kReadOnly}); }
+  /// From now on each call is followed by a look at the topology, too, which is large.
+  void watch_topology() { watches_topology_ = true; }
 
   /// One verdict per candidate; the plugin abstains where it says nothing.
   CallResult<std::vector<placement::Verdict>> score(const AbiRequest& request);
@@ -65,6 +67,7 @@ class PluginPolicy final {
 
   /// From now until the call that is running has returned, its sink and its state answer TOPOLET_LATE.
   void abandon_call() { host_->call_abandoned() = true; }
+  bool is_call_abandoned() const { return host_->call_abandoned(); }
 
   /// The annotations that it says it reads; absent if it does not say.
   const std::optional<std::vector<std::string>>& annotations() const { return annotations_; }
@@ -81,15 +84,18 @@ class PluginPolicy final {
   struct Shown {
     const LentBlock* request = nullptr;
     const AbiLedger* ledger = nullptr;
+    const AbiTopology* topology = nullptr;
   };
-  static Shown shown_of(const AbiRequest& request) { return {&request.block(), &request.ledger()}; }
+  static Shown shown_of(const AbiRequest& request) {
+    return {&request.block(), &request.ledger(), &request.topology()};
+  }
   /// Asks the plugin, which must have the capability, and judges how that ended. `request` lies in arguments_, to which
   /// the sink is added, or in a block of `shown`.
   template <class Struct, class Function, class Request, class Reply>
   CallStatus call(const Capability<Struct, Function>& capability, const Request* request, Reply& reply,
                   const Shown& shown);
-  /// What the call that has returned wrote to, restored; empty if it wrote to nothing.
-  std::string repair(const Shown& shown) const;
+  /// What was written to while the call that has returned was running; nothing if nothing was.
+  std::optional<CallFailure> look_at(const Shown& shown, const char* function);
 
   std::string name_;
   std::unique_ptr<PluginHost> host_;
@@ -98,6 +104,7 @@ class PluginPolicy final {
   std::optional<std::vector<std::string>> annotations_;
   /// The arguments of the running call, filled anew for each. No other plugin is ever lent this memory.
   std::optional<LentBlock> arguments_{std::in_place};
+  bool watches_topology_ = false;
 };
 
 }  // namespace topolet::plugin

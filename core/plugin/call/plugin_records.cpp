@@ -184,6 +184,7 @@ void PluginRecords::lose_vote(PluginRecord& record, CallFault fault, const std::
     case CallFault::kBadStatus:
     case CallFault::kInvalidReply:
     case CallFault::kWroteToLent:
+    case CallFault::kWroteToShown:
       ++lost.failed;
       break;
   }

@@ -14,42 +14,10 @@
 #include "core/plugin/call/barrier.hpp"
 #include "core/plugin/call/plugin_policy.hpp"
 #include "core/plugin/call/plugin_records.hpp"
+#include "core/plugin/call/shown_views.hpp"
 #include "core/plugin/host/crash_mark.hpp"
 
 namespace topolet::plugin {
-
-/// What was shown last, to be shown again where nothing has changed: the topology changes rarely and is large; a ledger
-/// is shown to all plugins, in all requests of a decision, and in later ones until it changes. Safe from any thread.
-class PolicyThread::ViewCache {
- public:
-  std::shared_ptr<const AbiTopology> topology(const std::shared_ptr<const topology::Topology>& topology)
-      TOPOLET_EXCLUDES(mutex_) {
-    MutexLock lock(mutex_);
-    if (topology_ == nullptr || topology_->topology() != topology) {
-      topology_ = std::make_shared<const AbiTopology>(topology);
-    }
-    return topology_;
-  }
-
-  /// The last ledger, which from now on belongs to whoever asked: a call that is abandoned may write to it at any time,
-  /// so that nobody else may be shown it. Null if there is none.
-  std::shared_ptr<AbiLedger> take_ledger() TOPOLET_EXCLUDES(mutex_) {
-    MutexLock lock(mutex_);
-    return std::exchange(ledger_, nullptr);
-  }
-  void give_back(std::shared_ptr<AbiLedger> ledger) TOPOLET_EXCLUDES(mutex_) {
-    MutexLock lock(mutex_);
-    ledger_ = std::move(ledger);
-  }
-
-  LentMemory memory() const { return {.guard = LentGuard::kCompared, .pool = pool_}; }
-
- private:
-  const std::shared_ptr<LentPool> pool_ = std::make_shared<LentPool>();
-  Mutex mutex_;
-  std::shared_ptr<const AbiTopology> topology_ TOPOLET_GUARDED_BY(mutex_);
-  std::shared_ptr<AbiLedger> ledger_ TOPOLET_GUARDED_BY(mutex_);
-};
 
 /// One attempt at a job. Shared by the caller and the thread it runs on; the last of them frees it, and with it all
 /// that an abandoned call may still read.
@@ -65,7 +33,7 @@ struct PolicyThread::Run : AbandonableTask {
 
   Run(std::shared_ptr<PluginRecords> its_records, std::shared_ptr<ViewCache> its_views,
       AbandonableThread<Run>& its_thread)
-      : records(std::move(its_records)), views(std::move(its_views)), thread(its_thread) {}
+      : records(std::move(its_records)), thread(its_thread), shown(std::move(its_views)) {}
 
   void run() {
     try {
@@ -73,10 +41,7 @@ struct PolicyThread::Run : AbandonableTask {
     } catch (...) {
       exception = std::current_exception();
     }
-    viewed = nullptr;
-    if (left_behind) return;
-    view.reset();
-    if (ledger != nullptr) views->give_back(std::move(ledger));
+    if (!left_behind) shown.give_back();
   }
 
   void on_abandoned(Overrun overrun) {
@@ -89,44 +54,8 @@ struct PolicyThread::Run : AbandonableTask {
     work = nullptr;
     votes.clear();
     policies.clear();
-    if (view != nullptr) view->block().retire();
-    view.reset();
-    if (ledger != nullptr) ledger->retire();
-    ledger.reset();
+    shown.retire();
     exception = nullptr;
-  }
-
-  /// The request as plugins see it: made at its first call and shared by all plugins.
-  const AbiRequest& view_of(const placement::PolicyRequest& request) {
-    if (viewed != &request) {
-      const std::shared_ptr<const AbiTopology> topology = views->topology(request.topology);
-      viewed = nullptr;
-      view.reset();
-      view = std::make_unique<AbiRequest>(request, topology, ledger_of(request.ledger, *topology), views->memory());
-      viewed = &request;
-    }
-    return *view;
-  }
-
-  const std::shared_ptr<AbiLedger>& ledger_of(const placement::LedgerSnapshot& snapshot, const AbiTopology& topology) {
-    if (ledger == nullptr) {
-      ledger = views->take_ledger();
-      // Whoever is called first is not to blame for what was written since the last call that it was lent for.
-      if (ledger != nullptr && ledger->repair()) {
-        records->options().log->warn(
-            "the ledger that plugins were lent was written to when they had returned, by a plugin that keeps addresses "
-            "or has threads; that is undone");
-      }
-    }
-    std::shared_ptr<AbiLedger> shown = std::exchange(ledger, nullptr);
-    if (shown != nullptr && shown->is_of(topology)) {
-      shown->update(snapshot);
-    } else {
-      shown.reset();
-      shown = std::make_shared<AbiLedger>(snapshot, topology, views->memory());
-    }
-    ledger = std::move(shown);
-    return ledger;
   }
 
   /// Says that a call begins, or why it must not. `purpose`: what the plugin is asked to do.
@@ -154,19 +83,16 @@ struct PolicyThread::Run : AbandonableTask {
   }
 
   const std::shared_ptr<PluginRecords> records;
-  const std::shared_ptr<ViewCache> views;
   AbandonableThread<Run>& thread;          ///< which lives as long as it runs this
   std::optional<RealTime> decision_began;  ///< nothing: it is no decision, and may take as long as its calls
   Work work;
   std::vector<std::shared_ptr<GuardedPolicy>> policies;
   std::vector<placement::Vote> votes;  ///< the same, as the job sees them
   std::exception_ptr exception;
-  const placement::PolicyRequest* viewed = nullptr;
-  std::unique_ptr<AbiRequest> view;
-  std::shared_ptr<AbiLedger> ledger;  ///< which is lent to nobody else
-  std::optional<Call> call;           ///< the one it is in
-  bool left_behind = false;           ///< a call was abandoned
-  std::optional<LostVote> lost;       ///< by that call
+  ShownViews shown;
+  std::optional<Call> call;      ///< the one it is in
+  bool left_behind = false;      ///< a call was abandoned
+  std::optional<LostVote> lost;  ///< by that call
 };
 
 /// A plugin as the job sees it: times each call, and answers in its place where it must not be asked.
@@ -180,46 +106,48 @@ class PolicyThread::GuardedPolicy final : public placement::Policy {
 
   Result<std::vector<placement::Verdict>> score(const placement::PolicyRequest& request) override {
     return ask<std::vector<placement::Verdict>>(kScore, "score the candidates",
-                                                [&] { return plugin_->score(run_.view_of(request)); });
+                                                [&] { return plugin_->score(run_.shown.request(request, name_)); });
   }
 
   Result<std::vector<NodeSet>> propose(const placement::PolicyRequest& request) override {
     // Most plugins propose nothing, and are not entered for it.
     if (plugin_ != nullptr && !plugin_->has(kPropose)) return std::vector<NodeSet>();
     return ask<std::vector<NodeSet>>(kPropose, "propose nodes",
-                                     [&] { return plugin_->propose(run_.view_of(request)); });
+                                     [&] { return plugin_->propose(run_.shown.request(request, name_)); });
   }
 
   Result<placement::Pick> pick(const placement::PolicyRequest& request, std::size_t candidate, const CpuSet& usable,
                                std::size_t count) override {
-    return ask<placement::Pick>(kPick, "pick CPUs",
-                                [&] { return plugin_->pick(run_.view_of(request), candidate, usable, count); });
+    return ask<placement::Pick>(kPick, "pick CPUs", [&] {
+      return plugin_->pick(run_.shown.request(request, name_), candidate, usable, count);
+    });
   }
 
   Result<placement::Pick> review_pick(const placement::PolicyRequest& request, std::size_t candidate,
                                       const CpuSet& usable, const CpuSet& chosen) override {
     return ask<placement::Pick>(kPick, "review the CPUs", [&] {
-      return plugin_->pick(run_.view_of(request), candidate, usable, request.exclusive_cpus, chosen);
+      return plugin_->pick(run_.shown.request(request, name_), candidate, usable, request.exclusive_cpus, chosen);
     });
   }
 
   Result<placement::Adjustment> adjust(const placement::PolicyRequest& request,
                                        const placement::ChosenPlacement& chosen) override {
     return ask<placement::Adjustment>(kAdjust, "adjust the container",
-                                      [&] { return plugin_->adjust(run_.view_of(request), chosen); });
+                                      [&] { return plugin_->adjust(run_.shown.request(request, name_), chosen); });
   }
 
   std::chrono::microseconds time_spent() const override { return time_spent_; }
 
   Status notify(const ContainerEvent& container_event) {
-    return ask<void>(kEvents, "hear of an event",
-                     [&] { return plugin_->notify(container_event, *run_.views->topology(container_event.topology)); });
+    return ask<void>(kEvents, "hear of an event", [&] {
+      return plugin_->notify(container_event, *run_.shown.cache().topology(container_event.topology));
+    });
   }
 
   Result<std::vector<MoveRequest>> tick(const TickSnapshot& tick, std::chrono::milliseconds now) {
     return ask<std::vector<MoveRequest>>(kTick, "look at the containers", [&] {
-      const std::shared_ptr<const AbiTopology> topology = run_.views->topology(tick.topology);
-      return plugin_->tick(tick, *topology, *run_.ledger_of(tick.ledger, *topology), now);
+      const std::shared_ptr<const AbiTopology> topology = run_.shown.cache().topology(tick.topology);
+      return plugin_->tick(tick, *topology, run_.shown.ledger(tick.ledger, *topology, name_), now);
     });
   }
 
@@ -242,13 +170,46 @@ class PolicyThread::GuardedPolicy final : public placement::Policy {
       if (plugin_ == nullptr) {
         answer.emplace(CallFailure{CallFault::kDeclined, name_ + ": was not started"});
       } else {
-        answer.emplace(asking());
+        answer.emplace(ask_on_sound_memory<T>(capability.name, asking));
       }
     });
     if (thrown) answer.emplace(CallFailure{CallFault::kThrew, fmt::format("{}: {}", name_, *thrown)});
     const auto took = run_.leave(answer->has_value() ? std::nullopt : std::optional(answer->failure()));
     time_spent_ += std::chrono::duration_cast<std::chrono::microseconds>(took);
     return *std::move(answer);
+  }
+
+  /// Where memory that others are lent, too, was written to, the plugin is asked again on memory of its own: it may
+  /// have been a thread of another one.
+  template <class T, class Asking>
+  CallResult<T> ask_on_sound_memory(const char* function, Asking& asking) {
+    if (run_.shown.cache().lends_apart()) return ask_apart<T>(function, asking);
+    CallResult<T> answer = asking();
+    if (answer || answer.failure().fault != CallFault::kWroteToShown || plugin_->is_call_abandoned()) return answer;
+    run_.shown.cache().lend_apart(
+        fmt::format("what plugins are lent to read was written to while {} of plugin {} was running, by it or by a "
+                    "thread of another",
+                    function, name_));
+    return ask_apart<T>(function, asking);
+  }
+
+  template <class T, class Asking>
+  CallResult<T> ask_apart(const char* function, Asking& asking) {
+    plugin_->watch_topology();
+    if (run_.shown.were_written_by(name_)) {
+      return CallFailure{CallFault::kWroteToLent,
+                         fmt::format("{}: was not asked to {}: it wrote to memory that it was lent to read when its "
+                                     "earlier call had returned",
+                                     name_, function)};
+    }
+    CallResult<T> answer = asking();
+    if (answer) return answer;
+    const CallFault fault = answer.failure().fault;
+    if (fault == CallFault::kWroteToLent || fault == CallFault::kWroteToShown) {
+      run_.shown.cache().look_at_topology();
+      run_.shown.forget();
+    }
+    return answer;
   }
 
   Run& run_;
@@ -260,7 +221,7 @@ class PolicyThread::GuardedPolicy final : public placement::Policy {
 
 PolicyThread::PolicyThread(Options options)
     : records_(std::make_shared<PluginRecords>(std::move(options))),
-      views_(std::make_shared<ViewCache>()),
+      views_(std::make_shared<ViewCache>(records_->options().log, records_->options().clock)),
       thread_(std::make_shared<AbandonableThread<Run>>(AbandonableThread<Run>::Options{
           .name = "topolet-policy",
           .limit = records_->options().longest_call(),
@@ -306,6 +267,7 @@ void PolicyThread::run_without_plugins(const std::vector<PluginVote>& plugins, W
 
 void PolicyThread::publish(const std::vector<PluginVote>& plugins,
                            std::shared_ptr<const ContainerEvent> container_event) {
+  views_->look_at_topology_now_and_then();
   for (const PluginVote& vote : plugins) {
     if (vote.plugin == nullptr || !vote.plugin->handles_events()) continue;
     // A run each: an abandoned run is run again, and no plugin may be told of an event twice.
@@ -318,6 +280,7 @@ void PolicyThread::publish(const std::vector<PluginVote>& plugins,
 std::vector<MoveRequest> PolicyThread::tick(const std::vector<PluginVote>& plugins,
                                             const std::function<std::shared_ptr<const TickSnapshot>()>& view) {
   using Wishes = Result<std::vector<MoveRequest>>;
+  views_->look_at_topology_now_and_then();
   std::shared_ptr<const TickSnapshot> seen;
   std::vector<MoveRequest> wishes;
   for (const PluginVote& vote : plugins) {

@@ -65,6 +65,7 @@ struct PluginVote {
 template <class Task>
 class AbandonableThread;
 class PluginRecords;
+class ViewCache;
 
 /// Runs whole decisions on one thread, each handed over once. A call into a plugin that uses more CPU time than the
 /// deadline, or takes twice as long by the clock, is abandoned: its thread and its job are left to themselves, the job
@@ -151,7 +152,6 @@ class PolicyThread {
  private:
   struct Run;
   class GuardedPolicy;
-  class ViewCache;
   struct LostVote {
     std::string plugin;
     Error error;

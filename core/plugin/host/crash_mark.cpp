@@ -175,6 +175,7 @@ void on_crash(int signal, siginfo_t* info, void* context) {
   const int error = errno;
   // The kernel's own faults have a positive code; abort() signals the process itself.
   const bool raised = info->si_code <= 0;
+  if (!raised && (signal == SIGSEGV || signal == SIGBUS)) leave_faulty_access();
   const bool own = (!raised || info->si_pid == ::getpid()) && !is_forked_child();
   if (own) {
     const PluginCall inside = current_plugin_call(registers_in(context));

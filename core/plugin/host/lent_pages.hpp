@@ -2,8 +2,16 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <optional>
 
 namespace topolet::plugin {
+
+enum class LentState : std::uint8_t {
+  kIntact,
+  kWritten,
+  kGone,  ///< unmapped, or protected
+};
 
 /// Whole pages that are used for nothing else, so that a plugin that writes there once more when its call is over hits
 /// nothing of the host's. Not synchronised.
@@ -25,6 +33,19 @@ class LentPages {
   void forbid_writing();
   void allow_writing();
 
+  // A plugin may have unmapped the pages, or changed their protection. Where record_crashes_to() has been called, the
+  // following do not crash then.
+
+  /// What has become of them, if they held these bytes at their beginning and could be written to.
+  LentState state_beside(const std::byte* bytes, std::size_t count) const;
+  /// Of their beginning; nothing if it cannot be read.
+  std::optional<std::uint64_t> checksum(std::size_t count) const;
+  /// False if they cannot be written to.
+  bool write(std::size_t at, const std::byte* bytes, std::size_t count);
+
+  /// They stay mapped for ever: a plugin may write there at any time, or something else may be there by now.
+  void leave() { data_ = nullptr; }
+
  private:
   void release();
 
@@ -32,6 +53,9 @@ class LentPages {
   std::size_t size_ = 0;
   std::size_t slot_ = 0;  ///< where it is listed while it is read-only; 0: nowhere
 };
+
+/// For the crash handler: does not return if this thread faulted in a function of LentPages that does not crash.
+void leave_faulty_access();
 
 /// Whether the address lies in pages that are lent and read-only. Async-signal-safe. Beyond the first 255 LentPages
 /// that are read-only at a time, nobody knows; they are read-only all the same.

@@ -1,0 +1,104 @@
+// What plugins are shown in decisions and ticks, kept from one to the next.
+#pragma once
+
+#include <atomic>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/base/clock.hpp"
+#include "core/base/log_fwd.hpp"
+#include "core/base/mutex.hpp"
+#include "core/placement/policy.hpp"
+#include "core/plugin/call/abi_request.hpp"
+
+namespace topolet::plugin {
+
+/// What was shown last, to be shown again where nothing has changed: the topology changes rarely and is large; a ledger
+/// is shown to all plugins, in all requests of a decision, and in later ones until it changes.
+///
+/// Once something was written to that several plugins had been lent, each is lent memory *apart* from the others' for
+/// as long as the process lives: a thread of a plugin knows no addresses then but those of its own, and the next write
+/// is told to be its. Safe from any thread.
+class ViewCache {
+ public:
+  ViewCache(std::shared_ptr<Log> log, Clock clock);
+
+  std::shared_ptr<const AbiTopology> topology(const std::shared_ptr<const topology::Topology>& topology)
+      TOPOLET_EXCLUDES(mutex_);
+
+  // `of`: whom it is lent to; empty for all of them.
+
+  /// The last ledger, which from now on belongs to whoever asked: a call that is abandoned may write to it at any time,
+  /// so that nobody else may be shown it. Null if there is none.
+  std::shared_ptr<AbiLedger> take_ledger(const std::string& of) TOPOLET_EXCLUDES(mutex_);
+  void give_back(const std::string& of, std::shared_ptr<AbiLedger> ledger) TOPOLET_EXCLUDES(mutex_);
+  LentMemory memory(const std::string& of) TOPOLET_EXCLUDES(mutex_);
+
+  bool lends_apart() const { return lends_apart_; }
+  /// From now on. `why` is what was found.
+  void lend_apart(const std::string& why) TOPOLET_EXCLUDES(mutex_);
+
+  /// Whether the topology is as it was made; if not, it is made anew.
+  void look_at_topology() TOPOLET_EXCLUDES(mutex_);
+  /// The same, but not more often than every ten seconds.
+  void look_at_topology_now_and_then() TOPOLET_EXCLUDES(mutex_);
+
+ private:
+  const std::shared_ptr<Log> log_;
+  const Clock clock_;
+  std::atomic<bool> lends_apart_ = false;
+  Mutex mutex_;
+  std::shared_ptr<const AbiTopology> topology_ TOPOLET_GUARDED_BY(mutex_);
+  std::map<std::string, std::shared_ptr<AbiLedger>> ledgers_ TOPOLET_GUARDED_BY(mutex_);
+  std::map<std::string, std::shared_ptr<LentPool>> pools_ TOPOLET_GUARDED_BY(mutex_);
+  // What a thread may still write to must stay mapped.
+  std::vector<std::shared_ptr<AbiLedger>> old_ledgers_ TOPOLET_GUARDED_BY(mutex_);
+  std::vector<std::shared_ptr<const AbiTopology>> old_topologies_ TOPOLET_GUARDED_BY(mutex_);
+  std::optional<std::chrono::steady_clock::time_point> looked_at_topology_ TOPOLET_GUARDED_BY(mutex_);
+};
+
+/// What plugins are shown in one attempt at a job. Not synchronised.
+class ShownViews {
+ public:
+  explicit ShownViews(std::shared_ptr<ViewCache> cache) : cache_(std::move(cache)) {}
+
+  ViewCache& cache() const { return *cache_; }
+
+  /// The request as this plugin sees it: made at its first call and, unless they are lent memory apart, shared by all.
+  const AbiRequest& request(const placement::PolicyRequest& request, const std::string& plugin);
+  const AbiLedger& ledger(const placement::LedgerSnapshot& snapshot, const AbiTopology& topology,
+                          const std::string& plugin);
+
+  /// Where memory is lent apart: whether this plugin has written to what it was lent before.
+  bool were_written_by(const std::string& plugin);
+  /// What is shown from now on is made anew as far as it is of no use any more.
+  void forget();
+
+  /// At the end.
+  void give_back();
+  /// The same, where an abandoned call may still be inside.
+  void retire();
+
+ private:
+  struct Shown {
+    const placement::PolicyRequest* of = nullptr;  ///< nothing that may be shown again
+    std::unique_ptr<AbiRequest> view;
+    std::shared_ptr<AbiLedger> ledger;  ///< which is lent to nobody else
+  };
+
+  std::string name_of_memory(const std::string& plugin) const { return cache_->lends_apart() ? plugin : ""; }
+  Shown& shown_to(const std::string& plugin);
+  void look_at_what_was_given_back();
+  std::shared_ptr<AbiLedger> updated(std::shared_ptr<AbiLedger> ledger, const placement::LedgerSnapshot& snapshot,
+                                     const AbiTopology& topology, const LentMemory& memory) const;
+
+  const std::shared_ptr<ViewCache> cache_;
+  Shown common_;
+  bool looked_ = false;  ///< at the ledger that common_ began with
+  std::map<std::string, Shown> apart_;
+};
+
+}  // namespace topolet::plugin

@@ -1,0 +1,199 @@
+// Memory that plugins are lent, where one of them writes to it behind another's back, or takes it away.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <spdlog/sinks/ostream_sink.h>
+#include <sys/mman.h>
+
+#include <sstream>
+
+#include "core/base/log.hpp"
+#include "core/base/run_in_child.hpp"
+#include "core/plugin/host/crash_mark.hpp"
+#include "tests/plugin/plugins.hpp"
+#include "tests/plugin/scripted.hpp"
+
+namespace topolet::plugin {
+namespace {
+
+using std::chrono::milliseconds;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+/// As a plugin does it that knows no const.
+void scribble_on(const std::uint64_t* words) { const_cast<std::uint64_t*>(words)[0] ^= 0xffU; }
+
+std::int32_t say(const topolet_score_sink& sink, const std::string& reason) {
+  return sink.set(&sink, 0, TOPOLET_VERDICT_SCORE, 1, view_of(reason));
+}
+
+/// Says which CPUs it is shown as those of the pool, and as those that are allowed.
+Scripted reads(const std::string& name) {
+  return scripted_on(name, [](const topolet_request& request, const topolet_score_sink& sink) {
+    return say(sink, std::to_string(request.ledger->pool.words[0]) + " of " +
+                         std::to_string(request.topology->allowed.words[0]));
+  });
+}
+
+/// One daemon's plugin thread, with all that it logs.
+struct Host {
+  std::ostringstream lines;
+  std::int64_t now_ms = 0;
+  PolicyThread thread{
+      {.deadline = milliseconds(60'000),
+       .decision_time = milliseconds(600'000),
+       .clock = {.steady = [this] { return std::chrono::steady_clock::time_point(milliseconds(now_ms)); }},
+       .log = std::make_shared<Log>("test", std::make_shared<spdlog::sinks::ostream_sink_mt>(lines))}};
+  std::shared_ptr<const placement::PolicyRequest> request = two_node_request();
+
+  Answers ask(const std::vector<Scripted>& plugins) {
+    std::vector<PluginVote> votes;
+    for (const Scripted& plugin : plugins) votes.push_back(vote(plugin));
+    return thread.run_as<Answers>(votes, ask_all(request));
+  }
+  PluginStatistics state_of(const std::string& name) const {
+    for (const PluginStatistics& state : thread.states()) {
+      if (state.name == name) return state;
+    }
+    return {};
+  }
+  void tick() {
+    thread.tick({}, [] { return std::make_shared<const TickSnapshot>(); });
+  }
+};
+
+class LentApart : public ::testing::Test {
+ protected:
+  /// Keeps the address of what it is shown.
+  Scripted culprit() {
+    return scripted_on("culprit", [this](const topolet_request& request, const topolet_score_sink& sink) {
+      kept_ = request.ledger->pool.words;
+      return say(sink, "culprit");
+    });
+  }
+  /// While it is asked, a thread of the culprit writes to what that was shown.
+  Scripted victim() {
+    return scripted_on("victim", [this](const topolet_request& request, const topolet_score_sink& sink) {
+      scribble_on(kept_);
+      return say(sink, std::to_string(request.ledger->pool.words[0]));
+    });
+  }
+
+  Host host_;
+  const std::uint64_t* kept_ = nullptr;
+};
+
+TEST_F(LentApart, CostsNobodyAVoteWhoIsAskedWhileAThreadOfAnotherWrites) {
+  EXPECT_THAT(host_.ask({culprit(), victim(), reads("after")}), ElementsAre("culprit", "255", "255 of 255"));
+  EXPECT_EQ(host_.state_of("victim").lost.total(), 0U);
+  EXPECT_EQ(host_.state_of("culprit").lost.total(), 0U) << "nobody knows yet";
+  EXPECT_THAT(host_.lines.str(),
+              HasSubstr("what plugins are lent to read was written to while score of plugin victim was running"));
+}
+
+TEST_F(LentApart, NamesTheOneWhoseThreadWritesFromThenOn) {
+  for (int i = 0; i < 7; ++i) EXPECT_EQ(host_.ask({culprit(), victim(), reads("after")})[1], "255");
+  EXPECT_EQ(host_.state_of("victim").lost.total(), 0U);
+  EXPECT_EQ(host_.state_of("after").lost.total(), 0U);
+  EXPECT_THAT(host_.state_of("culprit").quarantine,
+              HasSubstr("failed 3 times in 10 minutes, last: culprit: was not asked to score: it wrote to memory that "
+                        "it was lent to read when its earlier call had returned"));
+}
+
+TEST_F(LentApart, StillBlamesTheOneThatWritesWhenItIsAsked) {
+  const Scripted writes = scripted_on("writes", [](const topolet_request& request, const topolet_score_sink& sink) {
+    scribble_on(request.ledger->pool.words);
+    return say(sink, "mine");
+  });
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_THAT(host_.ask({writes, reads("after")}),
+                ElementsAre("writes: score wrote to memory that it was lent to read (the ledger)", "255 of 255"));
+  }
+  EXPECT_THAT(host_.state_of("writes").quarantine, HasSubstr("failed 3 times"));
+}
+
+TEST_F(LentApart, FindsATopologyThatWasChangedBetweenDecisionsAndThenNamesWhoDoesIt) {
+  const Scripted writes = scripted_on("writes", [](const topolet_request& request, const topolet_score_sink& sink) {
+    const std::uint64_t* words = request.topology->allowed.words;
+    const auto page = reinterpret_cast<std::uintptr_t>(words) / 4096 * 4096;                // NOLINT
+    EXPECT_EQ(::mprotect(reinterpret_cast<void*>(page), 4096, PROT_READ | PROT_WRITE), 0);  // NOLINT
+    scribble_on(words);
+    return say(sink, "mine");
+  });
+  EXPECT_EQ(host_.ask({writes})[0], "mine");
+  host_.tick();
+  EXPECT_THAT(host_.lines.str(), HasSubstr("the topology that plugins are lent was changed"));
+  EXPECT_THAT(
+      host_.ask({reads("before"), writes, reads("after")}),
+      ElementsAre("255 of 255", "writes: score wrote to memory that it was lent to read (the topology)", "255 of 255"));
+}
+
+TEST_F(LentApart, LooksAtTheTopologyNowAndThenOnly) {
+  EXPECT_THAT(host_.ask({reads("a")}), ElementsAre("255 of 255"));
+  host_.tick();
+  const Scripted writes = scripted_on("writes", [](const topolet_request& request, const topolet_score_sink& sink) {
+    const auto page = reinterpret_cast<std::uintptr_t>(request.topology->allowed.words) / 4096 * 4096;  // NOLINT
+    EXPECT_EQ(::mprotect(reinterpret_cast<void*>(page), 4096, PROT_READ | PROT_WRITE), 0);              // NOLINT
+    scribble_on(request.topology->allowed.words);
+    return say(sink, "mine");
+  });
+  host_.ask({writes});
+  host_.now_ms = 9'999;
+  host_.tick();
+  EXPECT_THAT(host_.lines.str(), IsEmpty());
+  host_.now_ms = 10'000;
+  host_.tick();
+  EXPECT_THAT(host_.lines.str(), HasSubstr("the topology that plugins are lent was changed"));
+}
+
+/// What a plugin does to the pages at an address.
+using Deed = int (*)(void* page, std::size_t bytes);
+constexpr Deed kUnmaps = &::munmap;
+constexpr Deed kHides = [](void* page, std::size_t bytes) { return ::mprotect(page, bytes, PROT_NONE); };
+constexpr Deed kProtects = [](void* page, std::size_t bytes) { return ::mprotect(page, bytes, PROT_READ); };
+
+/// In a process of its own, two decisions with a plugin that does so to where `address_in` says, and what was said.
+ChildEnd decide_beside(Deed deed,
+                       std::function<const void*(const topolet_request&, const topolet_score_sink&)> address_in) {
+  return run_in_child(std::chrono::minutes(1), [=](const Progress&) {
+    record_crashes_to(-1);
+    Host host;
+    const Scripted takes = scripted_on("takes", [=](const topolet_request& request, const topolet_score_sink& sink) {
+      const auto page = reinterpret_cast<std::uintptr_t>(address_in(request, sink)) / 4096 * 4096;  // NOLINT
+      say(sink, "mine");
+      return deed(reinterpret_cast<void*>(page), 4096) == 0 ? TOPOLET_OK : TOPOLET_FAILED;  // NOLINT
+    });
+    std::string said;
+    for (int i = 0; i < 2; ++i) {
+      for (const std::string& answer : host.ask({takes, reads("after")})) said += answer + "; ";
+    }
+    return said;
+  });
+}
+
+class LentMemoryThatIsTaken : public ::testing::TestWithParam<Deed> {};
+
+TEST_P(LentMemoryThatIsTaken, NamesThePluginAndCostsNobodyElseAVote) {
+  const auto expected = [](const std::string& what) {
+    const std::string once =
+        "takes: score wrote to memory that it was lent to read (" + what + ", unmapped or protected); 255 of 255; ";
+    return once + once;
+  };
+  const ChildEnd of_ledger =
+      decide_beside(GetParam(), [](const auto& request, const auto&) { return request.ledger->pool.words; });
+  EXPECT_EQ(of_ledger.kind, ChildEnd::Kind::kReturned) << of_ledger.text;
+  EXPECT_EQ(of_ledger.text, expected("the ledger"));
+  const ChildEnd of_workload =
+      decide_beside(GetParam(), [](const auto& request, const auto&) { return request.workload; });
+  EXPECT_EQ(of_workload.kind, ChildEnd::Kind::kReturned) << of_workload.text;
+  EXPECT_EQ(of_workload.text, expected("the workload and the candidates"));
+  const ChildEnd of_arguments = decide_beside(GetParam(), [](const auto&, const auto& sink) { return &sink; });
+  EXPECT_EQ(of_arguments.kind, ChildEnd::Kind::kReturned) << of_arguments.text;
+  EXPECT_EQ(of_arguments.text, expected("the arguments of the call"));
+}
+
+INSTANTIATE_TEST_SUITE_P(All, LentMemoryThatIsTaken, ::testing::Values(kUnmaps, kHides, kProtects));
+
+}  // namespace
+}  // namespace topolet::plugin
