@@ -11,7 +11,12 @@ std::optional<DeviceRef> nth(const std::vector<DeviceRef>& refs, std::uint32_t n
 }
 
 DeviceCatalog::DeviceCatalog(const topolet_topology& topology, const Inventory& inventory)
-    : topology_(topology), inventory_(inventory), is_this_machine_(inventory.files_match(topology)) {}
+    : topology_(topology), inventory_(inventory) {}
+
+const Inventory* DeviceCatalog::machine_files() const {
+  if (!is_this_machine_) is_this_machine_ = inventory_.files_match(topology_);
+  return *is_this_machine_ ? &inventory_ : nullptr;
+}
 
 std::optional<DeviceRef> DeviceCatalog::by_name(std::string_view os_device) const {
   const auto devices = sdk::os_devices(topology_);

@@ -35,7 +35,7 @@ class DeviceCatalog {
   const Inventory& inventory() const { return inventory_; }
 
   /// What this machine's files say; null if the topology is another machine's, as in a simulation.
-  const Inventory* machine_files() const { return is_this_machine_ ? &inventory_ : nullptr; }
+  const Inventory* machine_files() const;
 
   std::optional<DeviceRef> by_name(std::string_view os_device) const;
   std::optional<DeviceRef> by_address(std::string_view pci_address) const;
@@ -59,7 +59,7 @@ class DeviceCatalog {
 
   const topolet_topology& topology_;
   const Inventory& inventory_;
-  const bool is_this_machine_;
+  mutable std::optional<bool> is_this_machine_;  ///< of most containers nobody asks
 };
 
 }  // namespace topolet::gpu

@@ -115,12 +115,13 @@ ContainerDevices Policy::container_devices(const topolet_request& request) const
   ContainerDevices container = find_container_devices(*request.workload, catalog, options_.kinds);
   add_known_devices(*request.workload, catalog, container);
   container.cpu_nodes = inventory_.cpu_nodes;
+  if (container.empty()) return container;
   // Files that somebody configured are expected to be of use. Of the defaults nobody expects that they describe a
   // machine that is simulated here.
   const Roots defaults;
   const bool are_configured = options_.roots.sysfs != defaults.sysfs || options_.roots.proc != defaults.proc ||
                               (options_.nvml_library != kDefaultNvmlLibrary && !inventory_.nvml.gpus.empty());
-  if (are_configured && !container.empty() && catalog.machine_files() == nullptr) {
+  if (are_configured && catalog.machine_files() == nullptr) {
     container.unresolved.push_back(foreign_files_text(*request.topology));
   }
   return container;

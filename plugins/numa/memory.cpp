@@ -175,8 +175,9 @@ void NodeMemory::count_memory(const topolet_ledger& ledger, const ReservedMemory
     // The host has counted known requests. Of a bound container without one, its limit is the best estimate.
     const bool is_counted = entry.demand != nullptr && entry.demand->memory_request_bytes > 0;
     if (entry.demand == nullptr || bound_to == 0 || (is_counted && bound_to == 1)) continue;
-    const std::vector<std::size_t> bound = bound_nodes(entry);
     const std::int64_t bytes = memory_of(*entry.demand);
+    if (bytes == 0) continue;
+    const std::vector<std::size_t> bound = bound_nodes(entry);
     for (std::size_t i = 0; i < bound.size() && is_counted; ++i) {
       std::int64_t& here = used[local_memory_nodes_[bound[i]]];
       here = non_negative(here - equal_part(bytes, i, bound.size()));
