@@ -169,7 +169,7 @@ void NodeMemory::count_memory(const topolet_ledger& ledger, const ReservedMemory
     used[local_memory_nodes_[i]] =
         saturating_add(used[local_memory_nodes_[i]], non_negative(demands[i].memory_request_bytes));
   }
-  std::map<std::vector<std::size_t>, std::int64_t> on_several;
+  std::map<std::vector<std::size_t>, std::int64_t> by_nodes;
   for (const topolet_ledger_entry& entry : sdk::entries(ledger)) {
     const std::size_t bound_to = sdk::size_of(entry.mems);
     // The host has counted known requests. Of a bound container without one, its limit is the best estimate.
@@ -182,11 +182,11 @@ void NodeMemory::count_memory(const topolet_ledger& ledger, const ReservedMemory
       std::int64_t& here = used[local_memory_nodes_[bound[i]]];
       here = non_negative(here - equal_part(bytes, i, bound.size()));
     }
-    std::int64_t& together = on_several[local_to(bound)];
+    std::int64_t& together = by_nodes[local_to(bound)];
     together = saturating_add(together, bytes);
   }
   memory_.booking = NodeBooking(room_beside(used, reserved));
-  for (const auto& [bound, bytes] : on_several) book(bound, bytes, memory_.booking);
+  for (const auto& [bound, bytes] : by_nodes) book(bound, bytes, memory_.booking);
 }
 
 std::vector<std::int64_t> NodeMemory::room_beside(const std::vector<std::int64_t>& used,
