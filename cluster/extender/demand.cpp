@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "cluster/api/json_fields.hpp"
+#include "core/base/pattern.hpp"
 #include "core/base/text.hpp"
 
 namespace topolet::extender {
@@ -107,13 +108,16 @@ Result<Demand> read_demand(const api::Pod& pod, const ZoneDefaults& defaults, co
       !read)
     return read.error();
   const CpusAnnotations annotations(pod);
+  const bool is_of_system = pod.name_space == "kube-system";
+  const bool may_be_rounded_up = is_of_system || first_match(defaults.exclusive_namespaces, pod.name_space) != nullptr;
   for (const api::PodContainer& container : pod.containers) {
     const std::int64_t cpu = container.requests.cpu_milli;
     if (container.has_ended || cpu <= 0) continue;
     const std::string told = annotations.of(container.name);
-    const bool by_default =
-        pod.qos == "guaranteed" && pod.name_space != "kube-system" && cpu % kMilli == 0 && told.empty();
-    if (!by_default && told != "exclusive") continue;
+    const bool is_whole = cpu % kMilli == 0;
+    const bool by_default = pod.qos == "guaranteed" && !is_of_system && is_whole && told.empty();
+    const bool by_annotation = told == "exclusive" && (is_whole || may_be_rounded_up);
+    if (!by_default && !by_annotation) continue;
     demand.containers.push_back({container.name, kind_of(container.kind), asks_of(container.requests, names)});
   }
   return demand;

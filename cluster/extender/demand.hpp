@@ -33,6 +33,8 @@ Result<ZoneStrategy> parse_zone_strategy(std::string_view text);
 struct ZoneDefaults {
   ZonePolicy policy = ZonePolicy::kFewest;
   ZoneStrategy strategy = ZoneStrategy::kPacked;
+  /// As placement.exclusive-namespaces on the nodes: patterns, in which * is any text.
+  std::vector<std::string> exclusive_namespaces = {};
 };
 
 /// A container with CPUs of its own.
@@ -59,8 +61,9 @@ struct Demand {
 };
 
 /// CPUs of their own have, as on the nodes by default, the containers of a Guaranteed pod that request whole CPUs, but
-/// not in kube-system; and those whose pod says so by the annotations topolet.io/cpus or topolet.io/containers.
-/// INVALID_ARGUMENT, for whoever made the pod, if an annotation has a value that is none.
+/// not in kube-system; and those whose pod says so by the annotations topolet.io/cpus or topolet.io/containers: of
+/// whole CPUs, or with their request rounded up in kube-system and the exclusive namespaces. INVALID_ARGUMENT, for
+/// whoever made the pod, if an annotation has a value that is none.
 Result<Demand> read_demand(const api::Pod& pod, const ZoneDefaults& defaults, const ResourceNames& names);
 
 }  // namespace topolet::extender

@@ -47,6 +47,7 @@ struct ProgramOptions {
   std::string advertise;
   std::string zone_policy;
   std::string zone_strategy;
+  std::vector<std::string> exclusive_namespaces;
   std::string log_level;
 };
 
@@ -95,6 +96,11 @@ po::options_description table(ProgramOptions& options) {
       "how many zones a container may be on, where its pod has no annotation topolet.io/zone-policy");
   add("zone-strategy", text(options.zone_strategy, "packed", "packed|spread|balanced"),
       "which zones are taken first, where its pod has no annotation topolet.io/zone-strategy");
+  add("exclusive-namespace",
+      po::value(&options.exclusive_namespaces)->default_value({}, kNone)->value_name("NAMESPACE"),
+      "where the annotation topolet.io/cpus: exclusive has requests rounded up, as placement.exclusive-namespaces says "
+      "on "
+      "the nodes; * is any text; may be given several times");
   add("log-level", text(options.log_level, "info", "LEVEL"), "trace, debug, info, warn, error or off");
   add("help", "print this text and exit");
   add("version", "print the version and exit");
@@ -155,6 +161,12 @@ std::optional<std::string> mistake_in(const ProgramOptions& options) {
           "such as 192.0.2.7:9473 or [2001:db8::7]:9473",
           printable(options.advertise, 300));
   }
+  for (const std::string& pattern : options.exclusive_namespaces) {
+    constexpr const char* kPatternCharacters = "abcdefghijklmnopqrstuvwxyz0123456789-*";
+    if (pattern.empty() || pattern.find_first_not_of(kPatternCharacters) != std::string::npos)
+      return fmt::format("--exclusive-namespace={}: write the name of a namespace, in which * is any text",
+                         printable(pattern, 300));
+  }
   const auto& names = options.client_names;
   if (std::find(names.begin(), names.end(), "") != names.end())
     return "--client-name: it is empty, which would be any certificate without a common name; write the name of a "
@@ -169,7 +181,7 @@ Result<ZoneDefaults> zone_defaults(const ProgramOptions& options) {
   if (!policy) return Error{Code::kInvalidArgument, "--zone-policy: " + policy.error().message};
   const Result<ZoneStrategy> strategy = parse_zone_strategy(options.zone_strategy);
   if (!strategy) return Error{Code::kInvalidArgument, "--zone-strategy: " + strategy.error().message};
-  return ZoneDefaults{*policy, *strategy};
+  return ZoneDefaults{*policy, *strategy, options.exclusive_namespaces};
 }
 
 /// Connections are many where somebody means ill; the limit of descriptors is often low without need.

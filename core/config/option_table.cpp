@@ -1,5 +1,7 @@
 #include "core/config/option_table.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <charconv>
 #include <numeric>
@@ -56,7 +58,7 @@ std::vector<OptionSpec> daemon_options() {
       option("runtime", OptionType::kSocket, "unix:///run/containerd/containerd.sock",
              "The container runtime's CRI socket."),
       option("image", OptionType::kSocket, "", "The CRI socket of the image service; empty means the same as runtime."),
-      option("node-name", OptionType::kString, "",
+      option("node-name", OptionType::kNodeName, "",
              "The name of this node in Kubernetes, which the annotation topolet.io/zone must name to count here; empty "
              "means the host's name in lower case."),
       option(
@@ -136,6 +138,14 @@ std::vector<OptionSpec> placement_options() {
           option("reserved-namespaces", OptionType::kNamespace, {"kube-system"},
                  "Kubernetes namespaces whose containers run in the shared pool, and always on the reserved CPUs "
                  "too. They get exclusive CPUs only with the annotation topolet.io/cpus: exclusive.")),
+      with_lone(
+          repeatable(option(
+              "exclusive-namespaces", OptionType::kNamespaces, {"none"},
+              "Kubernetes namespaces whose pods may take more than they request by annotations: exclusive CPUs for "
+              "a request that is no whole number, which is rounded up, idle sibling threads, CPUs that the kernel "
+              "isolates. Names, in which * is any text, or none. Those of reserved-namespaces always may. Elsewhere "
+              "such annotations are ignored, and the reason of the placement says so.")),
+          {"none"}),
       with_lone(repeatable(option("annotations", OptionType::kString, {"all"},
                                   "The topolet.io annotations that pods may use: their names without that prefix, or "
                                   "all, or none. Others are ignored, and the reason of the placement says so.")),
@@ -268,13 +278,27 @@ Status check_cpus(const OptionSpec& spec, const std::string& value) {
 }
 
 /// Another name would never be any pod's, whatever pattern or list was meant.
-Status check_namespace(const std::string& value) {
-  const auto fits = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-'; };
+Status check_namespace(const OptionSpec& spec, const std::string& value) {
+  const bool has_patterns = spec.type == OptionType::kNamespaces;
+  const auto fits = [has_patterns](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || (has_patterns && c == '*');
+  };
   const bool is_label = !value.empty() && value.size() <= kMaxLabelBytes && value.front() != '-' &&
                         value.back() != '-' && std::all_of(value.begin(), value.end(), fits);
   if (is_label) return {};
+  return bad(value, fmt::format("the name of a namespace, which has lower-case letters, digits and dashes{}; write one "
+                                "line for each",
+                                has_patterns ? ", and in which * is any text" : ""));
+}
+
+/// No node has another name, so that no zone would ever be for this one.
+Status check_node_name(const std::string& value) {
+  constexpr std::size_t kMaxSubdomainBytes = 253;
+  static const std::regex kSubdomain("[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*");
+  if (value.empty() || (value.size() <= kMaxSubdomainBytes && std::regex_match(value, kSubdomain))) return {};
   return bad(value,
-             "the name of a namespace, which has lower-case letters, digits and dashes; write one line for each");
+             "the name of a node, which has lower-case letters, digits, dashes and dots, and a letter or digit at "
+             "both ends, without quotes; kubectl get nodes lists them");
 }
 
 /// No handler has another name, so that nobody's containers would ever match it.
@@ -363,10 +387,13 @@ Status check_value(const OptionSpec& spec, const std::string& value) {
     case OptionType::kName:
       return check_plugin_name(value);
     case OptionType::kNamespace:
-      return check_namespace(value);
+    case OptionType::kNamespaces:
+      return check_namespace(spec, value);
     case OptionType::kHandler:
     case OptionType::kHandlers:
       return check_handler(spec, value);
+    case OptionType::kNodeName:
+      return check_node_name(value);
     case OptionType::kString:
       if (value.find_first_of("\"'") != std::string::npos) return bad(value, "to be quoted; write it without quotes");
       if (!spec.repeatable) return {};

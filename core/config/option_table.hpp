@@ -13,17 +13,19 @@
 namespace topolet::config {
 
 enum class OptionType : std::uint8_t {
-  kBool,       ///< true or false
-  kInt,        ///< a whole number
-  kString,     ///< any text, or one of the allowed values
-  kDuration,   ///< 30s, 5m, 4m30s, 30d, 500ms
-  kCpus,       ///< a CPU list such as 0-3,8, or one of the allowed words
-  kSocket,     ///< unix:///absolute/path, or the path alone
-  kPath,       ///< an absolute path
-  kName,       ///< a plugin's, see check_plugin_name()
-  kNamespace,  ///< of Kubernetes: a DNS label as in RFC 1123
-  kHandler,    ///< of a container runtime
-  kHandlers,   ///< the same, in which * is any text
+  kBool,        ///< true or false
+  kInt,         ///< a whole number
+  kString,      ///< any text, or one of the allowed values
+  kDuration,    ///< 30s, 5m, 4m30s, 30d, 500ms
+  kCpus,        ///< a CPU list such as 0-3,8, or one of the allowed words
+  kSocket,      ///< unix:///absolute/path, or the path alone
+  kPath,        ///< an absolute path
+  kName,        ///< a plugin's, see check_plugin_name()
+  kNamespace,   ///< of Kubernetes: a DNS label as in RFC 1123
+  kNamespaces,  ///< the same, in which * is any text
+  kHandler,     ///< of a container runtime
+  kHandlers,    ///< the same, in which * is any text
+  kNodeName,    ///< of Kubernetes: a DNS subdomain as in RFC 1123; or empty
 };
 
 /// One option: a key of the configuration file, and a flag. The core's are listed in core_options(), a plugin's in the

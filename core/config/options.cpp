@@ -60,8 +60,10 @@ const char* value_name(const OptionSpec& spec) {
       return "PATH";
     case OptionType::kName:
     case OptionType::kNamespace:
+    case OptionType::kNamespaces:
     case OptionType::kHandler:
     case OptionType::kHandlers:
+    case OptionType::kNodeName:
       return "NAME";
     case OptionType::kString:
       return "WORD";
@@ -319,6 +321,8 @@ PlacementOptions placement_options(const po::variables_map& values) {
   placement.rules.min_shared_cpus = static_cast<std::uint32_t>(std::stoul(text(values, "placement.min-shared-cpus")));
   placement.rules.exclusive = exclusive_rule(text(values, "placement.exclusive"));
   placement.rules.reserved_namespaces = list(values, "placement.reserved-namespaces");
+  placement.rules.exclusive_namespaces = list(values, "placement.exclusive-namespaces");
+  std::erase(placement.rules.exclusive_namespaces, "none");
   placement.rules.when_full =
       text(values, "placement.when-full") == "share" ? placement::WhenFull::kShare : placement::WhenFull::kDeny;
   placement.rules.node_name = text(values, "daemon.node-name");

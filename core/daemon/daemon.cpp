@@ -95,6 +95,7 @@ Result<std::unique_ptr<Daemon>> Daemon::start(const plugin::LoadedConfig& setup,
   // Not before the store has locked the directory.
   if (Status settled = daemon->deps_.crashes.clear_new_marks(); !settled)
     daemon->log_->error("{}", settled.error().message);
+  if (Status read = daemon->read_machine(options.placement); !read) return read.error();
   notify_status("starting the plugins");
   if (Status created = daemon->create_plugins(setup); !created) return created.error();
   daemon->make_proxy(options.daemon);
@@ -224,7 +225,7 @@ Status Daemon::create_plugins(const plugin::LoadedConfig& setup) {
           .log = log_,
           .on_quarantine = [audit = audit_outlet_](const auto& plugin,
                                                    const auto& why) { audit->note_quarantine(plugin, why); }},
-      plugin::RunningPlugins::Deps{deps_.crashes, deps_.control}, state);
+      plugin::RunningPlugins::Deps{deps_.crashes, deps_.control, [this] { return machine_now(); }}, state);
   const auto last_setup = store_->last_setup();
   if (!last_setup) return last_setup.error();
   setup_ = *last_setup + 1;
@@ -256,28 +257,39 @@ void Daemon::make_proxy(const config::DaemonOptions& options) {
                                         std::move(hooks), *log_);
 }
 
-Status Daemon::make_engine(const config::Options& options, const config::RawConfig& raw) {
-  watch_ =
-      std::make_unique<machine::MachineWatch>(machine::MachineWatch::Options{.placement = options.placement}, *log_);
+/// Before the plugins, which judge their options by it. What changes from now on is noticed.
+Status Daemon::read_machine(const config::PlacementOptions& options) {
+  watch_ = std::make_unique<machine::MachineWatch>(machine::MachineWatch::Options{.placement = options}, *log_);
   Result<std::shared_ptr<const topology::Topology>> topology = topology::discover({});
   if (!topology) return topology.error();
+  first_topology_ = *std::move(topology);
+  return {};
+}
+
+std::shared_ptr<const topology::Topology> Daemon::machine_now() const {
+  if (first_topology_ != nullptr) return first_topology_;
+  const Result<std::shared_ptr<const topology::Topology>> topology = topology::discover({});
+  return topology ? *topology : nullptr;
+}
+
+Status Daemon::make_engine(const config::Options& options, const config::RawConfig& raw) {
+  const std::shared_ptr<const topology::Topology> topology = std::move(first_topology_);
   const Result<std::optional<CpuSet>> pods = machine::kubepods_cpus(kCgroupRoot);
   if (!pods) return pods.error();
-  if (Status fits = machine::check_machine(**topology, options.placement, *pods); !fits) return fits;
-  engine::Engine::Machine machine = machine::make_machine(*topology, options.placement, *pods);
+  if (Status fits = machine::check_machine(*topology, options.placement, *pods); !fits) return fits;
+  engine::Engine::Machine machine = machine::make_machine(topology, options.placement, *pods);
   const engine::CpuInventory& cpus = machine.cpus;
   log_->info("placing containers on CPUs {} (reserved: {}) of {}", cpus.allowed.to_string(),
-             cpus.reserved.empty() ? "none" : cpus.reserved.to_string(),
-             counted((*topology)->nodes.size(), "NUMA node"));
+             cpus.reserved.empty() ? "none" : cpus.reserved.to_string(), counted(topology->nodes.size(), "NUMA node"));
 
-  engine::Engine::Options settings = machine::engine_options(options.placement, **topology);
+  engine::Engine::Options settings = machine::engine_options(options.placement, *topology);
   settings.writer_options.patience = options.daemon.store_patience;
   settings.kubelet_cpus = machine::read_cpu_manager_state(options.daemon.cpu_manager_state, *log_);
   settings.setup = describe_setup(setup_, raw, plugins_->describe());
   engine_ = std::make_unique<engine::Engine>(
-      std::move(settings), engine_deps(*topology, std::move(machine), machine::placement_rules(options.placement)));
+      std::move(settings), engine_deps(topology, std::move(machine), machine::placement_rules(options.placement)));
   if (Status started = engine_->start(); !started) return started;
-  watch_->start(*topology,
+  watch_->start(topology,
                 {.on_change = [this](engine::Engine::Machine now) { engine_->change_machine(std::move(now)); },
                  .on_flicker = [this] { engine_->verify_cpusets(); }});
   audit_outlet_->open(

@@ -118,6 +118,8 @@ class Daemon {
   Status open_store(const config::Options& options);
   Status create_plugins(const plugin::LoadedConfig& setup);
   void make_proxy(const config::DaemonOptions& options);
+  Status read_machine(const config::PlacementOptions& options);
+  std::shared_ptr<const topology::Topology> machine_now() const;
   Status make_engine(const config::Options& options, const config::RawConfig& raw);
   engine::Engine::Deps engine_deps(const std::shared_ptr<const topology::Topology>& topology,
                                    engine::Engine::Machine machine, const placement::PlacementRules& configured_rules);
@@ -156,6 +158,7 @@ class Daemon {
   std::unique_ptr<cri::Listener> listener_;
   std::unique_ptr<cri::Proxy> proxy_;
   std::unique_ptr<engine::Engine> engine_;
+  std::shared_ptr<const topology::Topology> first_topology_;  ///< until the engine has it
   std::unique_ptr<machine::MachineWatch> watch_;
   std::unique_ptr<control::ControlServer> control_;
   std::unique_ptr<watch::WatchServer> watch_server_;  ///< null: nobody can watch

@@ -64,6 +64,44 @@ bool are_in_a_row(std::string_view one, std::string_view other) {
   return stands_alone && difference.of_one.size() == 1 && difference.of_other.size() == 1;
 }
 
+/// What a key is made of.
+struct NearKey {
+  std::string_view domain;
+  std::string_view name;
+};
+
+/// Behind the slash, or, where somebody has written another character there, before a name that is known, or behind the
+/// last such character.
+std::optional<NearKey> split_key(std::string_view key, const KnownAnnotations& known) {
+  constexpr std::string_view kWrittenInstead = ".-_:";
+  if (const std::size_t slash = key.find('/'); slash != std::string_view::npos)
+    return NearKey{key.substr(0, slash), key.substr(slash + 1)};
+  for (const std::string& name : known.names) {
+    if (key.size() <= name.size() + 1 || !key.ends_with(name)) continue;
+    const std::string_view before = key.substr(0, key.size() - name.size());
+    if (kWrittenInstead.find(before.back()) == std::string_view::npos) continue;
+    return NearKey{before.substr(0, before.size() - 1), key.substr(before.size())};
+  }
+  const std::size_t last = key.find_last_of(kWrittenInstead);
+  if (last == std::string_view::npos) return std::nullopt;
+  return NearKey{key.substr(0, last), key.substr(last + 1)};
+}
+
+/// "topolet.io/cpus" for topolet.com/cpus and topolet.io.cpus; empty for a key that is nothing like it.
+std::string nearest_key(const std::string& key, const KnownAnnotations& known) {
+  constexpr std::size_t kLongest = 80;
+  const std::string_view prefix = kAnnotationPrefix;
+  if (key.size() > kLongest || key.starts_with(prefix)) return "";
+  const std::string lower = in_lower_case(key);
+  const std::optional<NearKey> parts = split_key(lower, known);
+  const std::string_view domain = prefix.substr(0, prefix.size() - 1);
+  if (!parts || !near_distance(parts->domain, domain)) return "";
+  if (known.has(parts->name)) return std::string(prefix) + std::string(parts->name);
+  const std::string* const name =
+      nearest_of(known.names, [&parts](const std::string& each) { return near_distance(parts->name, each); });
+  return name == nullptr ? "" : std::string(prefix) + *name;
+}
+
 std::string shown(std::string_view name) { return printable(name, kLongestName); }
 
 /// `label`: the name and where it is. `prefix` is written before the name that may be meant.
@@ -78,6 +116,22 @@ std::string describe_unknown(std::string_view name, const std::string& label, co
   }
   if (all_say) return text;
   return fmt::format("{} (plugins that do not say what they read: {})", text, fmt::join(known.silent_plugins, ", "));
+}
+
+/// Of topolet.io/containers. One that cannot be read is left as it is: whose pod it is gets no container.
+std::string without_unread_inside(const std::string& json, const KnownAnnotations& known) {
+  Json all = Json::parse(json, nullptr, /*allow_exceptions=*/false);
+  if (!all.is_object()) return json;
+  bool has_unread = false;
+  for (Json& own : all) {
+    if (!own.is_object()) return json;
+    for (const auto& [key, value] : own.items()) {
+      if (known.has(without_annotation_prefix(key))) continue;
+      value = "";
+      has_unread = true;
+    }
+  }
+  return has_unread ? all.dump() : json;
 }
 
 /// Collects what is to be told of one container.
@@ -110,6 +164,23 @@ class Misspellings {
       const std::string where =
           fmt::format(" in {}{} for container {}", kAnnotationPrefix, kContainersAnnotation, shown(workload_.key.name));
       tell(describe_unknown(name, shown(name) + where, inside, ""));
+    }
+  }
+
+  /// Those that other keys seem to be meant for.
+  void look_for_near_keys(const std::map<std::string, std::string>& annotations) {
+    for (const auto& [key, value] : annotations) {
+      if (const std::string meant = nearest_key(key, known_); !meant.empty())
+        tell(fmt::format("annotation {} is none of topolet's; did you mean {}?", shown(key), meant));
+    }
+  }
+
+  /// Labels are read by nobody.
+  void look_for_labels() {
+    const std::string_view prefix = kAnnotationPrefix;
+    for (const auto& [key, value] : workload_.pod_labels) {
+      if (!key.starts_with(prefix) || !known_.has(std::string_view(key).substr(prefix.size()))) continue;
+      tell(fmt::format("label {} has no effect: write it as an annotation", shown(key)));
     }
   }
 
@@ -158,11 +229,32 @@ class Misspellings {
 
 bool KnownAnnotations::has(std::string_view name) const { return contains(names, name); }
 
-void KnownAnnotations::add_plugin(const std::string& plugin, const std::optional<std::vector<std::string>>& read) {
+const TakingAnnotation* KnownAnnotations::find_taking(std::string_view name, std::string_view value) const {
+  const auto found = std::find_if(taking.begin(), taking.end(), [&](const TakingAnnotation& mark) {
+    return mark.name == name && (mark.value.empty() || mark.value == value);
+  });
+  return found == taking.end() ? nullptr : &*found;
+}
+
+void KnownAnnotations::add_plugin(const std::string& plugin, const std::optional<std::vector<std::string>>& read,
+                                  const std::vector<TakingAnnotation>& taking_more) {
+  taking.insert(taking.end(), taking_more.begin(), taking_more.end());
   if (!read) return silent_plugins.push_back(plugin);
   for (const std::string& name : *read) {
     if (!has(name)) names.push_back(name);
   }
+}
+
+SharedStringMap without_unread_values(const SharedStringMap& annotations, const KnownAnnotations& known) {
+  if (!known.silent_plugins.empty()) return annotations;
+  const std::string_view prefix = kAnnotationPrefix;
+  SharedStringMap::Map kept = annotations;
+  for (auto it = kept.lower_bound(kAnnotationPrefix); it != kept.end() && it->first.starts_with(prefix); ++it) {
+    const std::string_view name = std::string_view(it->first).substr(prefix.size());
+    if (!known.has(name)) it->second.clear();
+    if (name == kContainersAnnotation) it->second = without_unread_inside(it->second, known);
+  }
+  return kept == static_cast<const SharedStringMap::Map&>(annotations) ? annotations : SharedStringMap(std::move(kept));
 }
 
 std::string describe_unknown_annotation(std::string_view name, const KnownAnnotations& known,
@@ -170,7 +262,7 @@ std::string describe_unknown_annotation(std::string_view name, const KnownAnnota
   return describe_unknown(name, prefix + shown(name), known, prefix);
 }
 
-KnownAnnotations core_annotations() { return {core_annotation_names(), {}}; }
+KnownAnnotations core_annotations() { return {core_annotation_names(), {{kIsolatedAnnotation, ""}}, {}}; }
 
 std::vector<std::string> describe_misspelt_names(const Workload& workload, const std::set<std::string>& pod_containers,
                                                  const std::optional<std::vector<std::string>>& permitted,
@@ -186,6 +278,9 @@ std::vector<std::string> describe_misspelt_names(const Workload& workload, const
   if (reads_containers && containers != workload.pod_annotations.end()) found.look_into_containers(containers->second);
   found.look_through(workload.annotations);
   found.look_for_names_out_of_place();
+  found.look_for_near_keys(workload.pod_annotations);
+  found.look_for_near_keys(workload.annotations);
+  found.look_for_labels();
   return std::move(found).take();
 }
 

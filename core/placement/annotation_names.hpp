@@ -12,14 +12,26 @@
 
 namespace topolet::placement {
 
+/// An annotation by which a container gets more from others than it requests.
+struct TakingAnnotation {
+  std::string name;   ///< without topolet.io/
+  std::string value;  ///< the value that does; empty: any
+
+  friend bool operator==(const TakingAnnotation&, const TakingAnnotation&) = default;
+};
+
 /// What is read, by name without topolet.io/.
 struct KnownAnnotations {
   std::vector<std::string> names;
+  std::vector<TakingAnnotation> taking = {};
   std::vector<std::string> silent_plugins;  ///< enabled plugins that do not say what they read
 
   bool has(std::string_view name) const;
   /// `read`: what the plugin says it reads; absent if it does not say.
-  void add_plugin(const std::string& plugin, const std::optional<std::vector<std::string>>& read);
+  void add_plugin(const std::string& plugin, const std::optional<std::vector<std::string>>& read,
+                  const std::vector<TakingAnnotation>& taking_more = {});
+  /// The mark that this value of the annotation bears; null if it has none.
+  const TakingAnnotation* find_taking(std::string_view name, std::string_view value) const;
 
   friend bool operator==(const KnownAnnotations&, const KnownAnnotations&) = default;
 };
@@ -31,8 +43,13 @@ KnownAnnotations core_annotations();
 std::string describe_unknown_annotation(std::string_view name, const KnownAnnotations& known,
                                         const std::string& prefix = "");
 
+/// What is kept of annotations: those of topolet.io that nobody reads have no value, also inside topolet.io/containers.
+/// While some plugin does not say what it reads, all of them do.
+SharedStringMap without_unread_values(const SharedStringMap& annotations, const KnownAnnotations& known);
+
 /// What the names in the annotations of a container's pod, and in its own, seem to be instead; a line each, a few at
-/// most. Names of annotations that are not topolet.io's are none of its business.
+/// most. Of annotations that are not topolet.io's it tells those whose key is near one that is, such as
+/// topolet.com/cpus or topolet.io.cpus, and of labels those that are meant to be annotations.
 ///
 /// `pod_containers`: the containers that the pod has had so far. Of a name of a container in topolet.io/containers it
 /// is not certain that no such container comes later. So it is told only if it is near the name of this container,

@@ -10,6 +10,7 @@
 #include "core/base/text.hpp"
 #include "core/placement/candidates.hpp"
 #include "core/placement/kept_cpus.hpp"
+#include "core/placement/namespaces.hpp"
 #include "core/placement/placement_builder.hpp"
 #include "core/placement/rank.hpp"
 #include "core/placement/reason_codes.hpp"
@@ -97,6 +98,15 @@ WhyShared why_shared(NotExclusive why) {
       return {"its CPU request is not a whole number", false};
     case NotExclusive::kNoRequest:
       return {"annotation topolet.io/cpus = exclusive needs a CPU request", true};
+    case NotExclusive::kUnknownRequest:
+      return {"it requests 256 CPUs or more and has no CPU limit, so that the runtime is not told how many", true};
+    case NotExclusive::kNothingRequested:
+      return {"it requests no CPU", true};
+    case NotExclusive::kOnlyWholeCpus:
+      return {
+          "annotation topolet.io/cpus = exclusive is ignored for a CPU request that is not a whole number: "
+          "placement.exclusive-namespaces does not list its namespace",
+          true};
     case NotExclusive::kReservedNamespace:
       return {"its namespace is one of placement.reserved-namespaces", true};
     case NotExclusive::kRuleNever:
@@ -111,11 +121,6 @@ WhyShared why_shared(NotExclusive why) {
       break;
   }
   return {"", false};
-}
-
-bool in_reserved_namespace(const Workload& workload, const PlacementRules& rules) {
-  const auto& names = rules.reserved_namespaces;
-  return std::find(names.begin(), names.end(), workload.pod_namespace) != names.end();
 }
 
 /// The way of one decision; holds what its steps share.
@@ -403,24 +408,31 @@ std::uint32_t whole_cpus(const Workload& workload) {
 }
 
 bool is_kubelet_cpuset_exclusive(const Workload& workload) {
-  return !workload.kubelet_cpus.empty() && whole_cpus(workload) == workload.kubelet_cpus.size();
+  const std::uint32_t whole = whole_cpus(workload);
+  // The kubelet knows how much more than its shares tell.
+  if (whole > 0 && is_cpu_request_unknown(workload.demand)) return workload.kubelet_cpus.size() >= whole;
+  return !workload.kubelet_cpus.empty() && whole == workload.kubelet_cpus.size();
 }
 
 ExclusiveClaim exclusive_claim(const Workload& workload, const PlacementRules& rules) {
   const CpusAnnotation annotation = cpus_annotation(workload);
   if (annotation == CpusAnnotation::kNone) return {0, NotExclusive::kAnnotatedNone};
   if (annotation == CpusAnnotation::kShared) return {0, NotExclusive::kAnnotatedShared};
-  if (annotation == CpusAnnotation::kExclusive) {
+  if (annotation != CpusAnnotation::kAbsent) {
     const std::int64_t milli = workload.demand.cpu_request_milli;
     if (milli <= 0) return {0, NotExclusive::kNoRequest};
+    if (is_cpu_request_unknown(workload.demand)) return {0, NotExclusive::kUnknownRequest};
     if (rules.exclusive == ExclusiveRule::kNever) return {0, NotExclusive::kRuleNever};
+    if (annotation == CpusAnnotation::kExclusiveIfWhole && milli % 1000 != 0) return {0, NotExclusive::kOnlyWholeCpus};
     return {static_cast<std::uint32_t>((milli + 999) / 1000), std::nullopt};
   }
-  if (workload.qos == Qos::kBurstable) return {0, NotExclusive::kBurstable};
+  if (workload.qos == Qos::kBurstable)
+    return {0, workload.demand.cpu_request_milli > 0 ? NotExclusive::kBurstable : NotExclusive::kNothingRequested};
   if (workload.qos == Qos::kBestEffort) return {0, NotExclusive::kBestEffort};
+  if (is_cpu_request_unknown(workload.demand)) return {0, NotExclusive::kUnknownRequest};
   const std::uint32_t whole = whole_cpus(workload);
   if (whole == 0) return {0, NotExclusive::kFractionalRequest};
-  if (in_reserved_namespace(workload, rules)) return {0, NotExclusive::kReservedNamespace};
+  if (is_in_reserved_namespace(workload, rules)) return {0, NotExclusive::kReservedNamespace};
   if (rules.exclusive == ExclusiveRule::kNever) return {0, NotExclusive::kRuleNever};
   if (rules.exclusive == ExclusiveRule::kAnnotated) return {0, NotExclusive::kRuleAnnotated};
   return {whole, std::nullopt};
@@ -431,7 +443,7 @@ std::uint32_t exclusive_cpus_for(const Workload& workload, const PlacementRules&
 }
 
 Mode shared_mode(const Workload& workload, const PlacementRules& rules) {
-  return in_reserved_namespace(workload, rules) ? Mode::kReserved : Mode::kShared;
+  return is_in_reserved_namespace(workload, rules) ? Mode::kReserved : Mode::kShared;
 }
 
 PolicyRequest make_request(std::shared_ptr<const topology::Topology> topology, LedgerSnapshot ledger, Workload workload,

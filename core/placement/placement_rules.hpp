@@ -19,6 +19,9 @@ struct PlacementRules {
   WhenFull when_full = WhenFull::kDeny;
   std::uint32_t min_shared_cpus = 1;
   std::vector<std::string> reserved_namespaces = {"kube-system"};
+  /// Patterns of the namespaces whose pods may take more than they request, in which * is any text; the reserved ones
+  /// always may.
+  std::vector<std::string> exclusive_namespaces;
   /// The topolet.io annotations that count, without that prefix; absent = all.
   std::optional<std::vector<std::string>> annotations;
   std::string node_name;  ///< of this node in Kubernetes, which zones are written for

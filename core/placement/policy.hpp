@@ -124,6 +124,9 @@ enum class NotExclusive : std::uint8_t {
   kBestEffort,           ///< neither Guaranteed nor annotated
   kFractionalRequest,    ///< Guaranteed, but not for whole CPUs
   kNoRequest,            ///< annotated, but it asks for no CPU
+  kUnknownRequest,       ///< for 256 CPUs or more, and without a limit
+  kNothingRequested,     ///< Burstable by its memory
+  kOnlyWholeCpus,        ///< annotated, but it may not have more than it requests, and that is no whole number
   kReservedNamespace,    ///< and not annotated
   kRuleNever,            ///< placement.exclusive = never
   kRuleAnnotated,        ///< placement.exclusive = annotated, and it is not

@@ -1,9 +1,10 @@
 #include "core/placement/runtime_handlers.hpp"
 
 #include <fmt/format.h>
-#include <fnmatch.h>
 
 #include <algorithm>
+
+#include "core/base/pattern.hpp"
 
 namespace topolet::placement {
 
@@ -15,10 +16,8 @@ std::string RuntimeHandlers::obstacle(std::string_view handler) const {
     const bool is_listed = std::find(only->begin(), only->end(), name) != only->end();
     return is_listed ? "" : "placement.handlers does not list it";
   }
-  const auto pattern = std::find_if(foreign.begin(), foreign.end(), [&name](const std::string& each) {
-    return ::fnmatch(each.c_str(), name.c_str(), FNM_NOESCAPE) == 0;
-  });
-  return pattern == foreign.end() ? "" : fmt::format("placement.foreign-handlers = {}", *pattern);
+  const std::string* const pattern = first_match(foreign, name);
+  return pattern == nullptr ? "" : fmt::format("placement.foreign-handlers = {}", *pattern);
 }
 
 }  // namespace topolet::placement

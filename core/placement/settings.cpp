@@ -5,17 +5,24 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <string_view>
 #include <utility>
 
 #include "core/base/text.hpp"
+#include "core/placement/namespaces.hpp"
 #include "core/placement/zone.hpp"
 
 namespace topolet::placement {
 namespace {
 
 using Json = nlohmann::json;
+
+constexpr std::size_t kLongestQuoted = 100;
+constexpr const char* kCpusAnnotation = "cpus";
+constexpr const char* kExclusiveWord = "exclusive";
+constexpr const char* kIfWholeWord = "exclusive-if-whole";
 
 struct KnownValues {
   std::string_view name;
@@ -24,16 +31,14 @@ struct KnownValues {
 
 /// The annotations that the core reads itself, with the values they may have.
 const std::vector<KnownValues>& allowed_values() {
-  static const std::vector<KnownValues> kKnown = {{"cpus", {"exclusive", "shared", "none"}},
-                                                  {"isolated", {"prefer", "require"}}};
+  static const std::vector<KnownValues> kKnown = {{kCpusAnnotation, {kExclusiveWord, "shared", "none"}},
+                                                  {kIsolatedAnnotation, {"prefer", "require"}}};
   return kKnown;
 }
 
 /// Of these the scheduler extender reads the last two, and the daemon none.
 constexpr std::array<std::string_view, 4> kOnPodsOnly = {kContainersAnnotation, kZoneAnnotation, "zone-policy",
                                                          "zone-strategy"};
-
-constexpr std::size_t kLongestQuoted = 100;
 
 /// Puts the settings of one container together, source by source.
 class SettingsReader {
@@ -100,6 +105,17 @@ class SettingsReader {
   Settings settings_;
 };
 
+/// Takes out of the settings what would take more than the container requests.
+void limit_to_request(Settings& settings, const KnownAnnotations& known) {
+  for (auto it = settings.values.begin(); it != settings.values.end();) {
+    const TakingAnnotation* const mark = known.find_taking(it->first, it->second);
+    if (mark != nullptr) settings.not_taken.push_back(*mark);
+    it = mark != nullptr ? settings.values.erase(it) : std::next(it);
+  }
+  const auto cpus = settings.values.find(kCpusAnnotation);
+  if (cpus != settings.values.end() && cpus->second == kExclusiveWord) cpus->second = kIfWholeWord;
+}
+
 std::string_view setting(const Workload& workload, const char* name) {
   const auto found = workload.settings.find(name);
   return found == workload.settings.end() ? std::string_view() : std::string_view(found->second);
@@ -140,15 +156,39 @@ Result<Settings> read_settings(const Workload& workload, const std::optional<std
   return std::move(reading).settings();
 }
 
+Result<Settings> read_settings(const Workload& workload, const PlacementRules& rules, const KnownAnnotations& known) {
+  Result<Settings> settings = read_settings(workload, rules.annotations);
+  if (!settings) return settings;
+  if (known.silent_plugins.empty())
+    std::erase_if(settings->values, [&](const auto& of) { return !known.has(of.first); });
+  if (!may_take_more_than_requested(workload, rules)) limit_to_request(*settings, known);
+  return settings;
+}
+
+std::string describe_not_taken(const TakingAnnotation& annotation, const Workload& workload) {
+  return fmt::format("annotation {}{}{}{} is ignored: placement.exclusive-namespaces does not list namespace '{}'",
+                     kAnnotationPrefix, annotation.name, annotation.value.empty() ? "" : " = ", annotation.value,
+                     printable(workload.pod_namespace, kLongestQuoted));
+}
+
+Workload with_rounded_request(Workload workload) {
+  if (cpus_annotation(workload) != CpusAnnotation::kExclusiveIfWhole) return workload;
+  SharedStringMap::Map settings = workload.settings;
+  settings[kCpusAnnotation] = kExclusiveWord;
+  workload.settings = std::move(settings);
+  return workload;
+}
+
 CpusAnnotation cpus_annotation(const Workload& workload) {
-  const std::string_view cpus = setting(workload, "cpus");
-  if (cpus == "exclusive") return CpusAnnotation::kExclusive;
+  const std::string_view cpus = setting(workload, kCpusAnnotation);
+  if (cpus == kExclusiveWord) return CpusAnnotation::kExclusive;
+  if (cpus == kIfWholeWord) return CpusAnnotation::kExclusiveIfWhole;
   if (cpus == "shared") return CpusAnnotation::kShared;
   return cpus == "none" ? CpusAnnotation::kNone : CpusAnnotation::kAbsent;
 }
 
 CpuSource cpu_source_annotation(const Workload& workload) {
-  const std::string_view isolated = setting(workload, "isolated");
+  const std::string_view isolated = setting(workload, kIsolatedAnnotation);
   if (isolated == "require") return CpuSource::kIsolated;
   return isolated == "prefer" ? CpuSource::kPreferIsolated : CpuSource::kPool;
 }

@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "core/base/result.hpp"
+#include "core/placement/annotation_names.hpp"
+#include "core/placement/placement_rules.hpp"
 #include "core/placement/policy.hpp"
 #include "core/placement/workload.hpp"
 
@@ -16,6 +18,8 @@ namespace topolet::placement {
 inline constexpr const char* kAnnotationPrefix = "topolet.io/";
 /// The annotation of a pod that says something of its containers, by name.
 inline constexpr std::string_view kContainersAnnotation = "containers";
+/// CPUs that the kernel keeps apart (isolcpus) are no part of what schedulers count.
+inline constexpr const char* kIsolatedAnnotation = "isolated";
 
 /// The annotations that topolet itself reads, without the prefix: the core, and of pods its scheduler extender.
 std::vector<std::string> core_annotation_names();
@@ -28,6 +32,7 @@ std::string_view without_annotation_prefix(std::string_view name);
 struct Settings {
   std::map<std::string, std::string> values;  ///< as Workload::settings
   std::vector<std::string> not_permitted;     ///< annotations that were left out, each once
+  std::vector<TakingAnnotation> not_taken;    ///< those that were left out because of its namespace
 };
 
 /// The annotations that count for a container: the pod's topolet.io/NAME, over them what the pod's
@@ -37,17 +42,30 @@ struct Settings {
 /// core reads itself; those of plugins are theirs to judge.
 Result<Settings> read_settings(const Workload& workload, const std::optional<std::vector<std::string>>& permitted);
 
+/// The same by the operator's rules, and only what `known` has, unless some plugin does not say what it reads. Outside
+/// placement.exclusive-namespaces what would take more from others than the container requests is left out, and
+/// topolet.io/cpus = exclusive counts for whole CPUs only: its setting is "exclusive-if-whole", which no pod can write,
+/// so that it means the same when the container is resized. The settings of a container stay as they were when it was
+/// created.
+Result<Settings> read_settings(const Workload& workload, const PlacementRules& rules, const KnownAnnotations& known);
+
+/// For the reason of the decision, why an annotation does not count.
+std::string describe_not_taken(const TakingAnnotation& annotation, const Workload& workload);
+
 /// INVALID_ARGUMENT that quotes an annotation, without the prefix, and says what is right.
 Error invalid_annotation(const std::string& annotation, std::string_view value, const std::string& expected);
 
 /// topolet.io/cpus.
 enum class CpusAnnotation : std::uint8_t {
   kAbsent,
-  kExclusive,  ///< CPUs of its own, a fractional request rounded up
-  kShared,     ///< none of its own
-  kNone,       ///< the whole pool, no preference
+  kExclusive,         ///< CPUs of its own, a fractional request rounded up
+  kExclusiveIfWhole,  ///< CPUs of its own if it requests whole ones
+  kShared,            ///< none of its own
+  kNone,              ///< the whole pool, no preference
 };
 CpusAnnotation cpus_annotation(const Workload& workload);
+/// As if its annotation could have a fractional request rounded up.
+Workload with_rounded_request(Workload workload);
 
 /// topolet.io/isolated.
 CpuSource cpu_source_annotation(const Workload& workload);

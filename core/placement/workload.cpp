@@ -26,6 +26,10 @@ std::int64_t needed_memory(const Demand& demand) {
 
 }  // namespace
 
+bool is_cpu_request_unknown(const Demand& demand) {
+  return demand.cpu_request_milli == kMostMilliInShares && demand.cpu_limit_milli == 0;
+}
+
 bool needs_more_memory(const Demand& before, const Demand& after) {
   if (needed_memory(after) > needed_memory(before)) return true;
   return std::any_of(after.hugepage_limit_bytes.begin(), after.hugepage_limit_bytes.end(), [&](const auto& pages) {

@@ -40,6 +40,11 @@ struct Demand {
   friend bool operator==(const Demand&, const Demand&) = default;
 };
 
+/// The most that a CPU request is told as where only shares tell it: it may be that, or anything above. A limit says
+/// how much is meant.
+inline constexpr std::int64_t kMostMilliInShares = 256000;
+bool is_cpu_request_unknown(const Demand& demand);
+
 /// Whether a container that asked for `before` needs more memory, or more huge pages of some size, if it asks for
 /// `after`. What it needs is its request, or its limit where the request is not known.
 bool needs_more_memory(const Demand& before, const Demand& after);

@@ -12,6 +12,7 @@
 #include "core/plugin/call/abi_request.hpp"
 #include "core/plugin/call/barrier.hpp"
 #include "core/plugin/call/capabilities.hpp"
+#include "core/plugin/call/plugin_policy.hpp"
 #include "core/plugin/host/plugin_tables.hpp"
 #include "core/plugin_checker/cases.hpp"
 #include "core/plugin_checker/exported_symbols.hpp"
@@ -92,9 +93,17 @@ Outcome is_fast_to_create(const CaseInput& input) {
                                      kCheapLoadMs, kCheapCreateMs));
 }
 
-std::string describe_annotations(const std::optional<std::vector<std::string>>& names) {
+std::string describe_annotations(const plugin::PluginPolicy& policy) {
+  const std::optional<std::vector<std::string>>& names = policy.annotations();
   if (!names) return "does not say which annotations it reads";
-  return names->empty() ? "reads no annotations" : fmt::format("reads the annotations {}", fmt::join(*names, ", "));
+  if (names->empty()) return "reads no annotations";
+  std::string text = fmt::format("reads the annotations {}", fmt::join(*names, ", "));
+  std::string before = "; of these only placement.exclusive-namespaces may use ";
+  for (const placement::TakingAnnotation& taking : policy.taking_annotations()) {
+    text += before + taking.name + (taking.value.empty() ? "" : " = " + taking.value);
+    before = ", ";
+  }
+  return text;
 }
 
 Outcome creates_with_defaults(const CaseInput& input) {
@@ -107,8 +116,7 @@ Outcome creates_with_defaults(const CaseInput& input) {
   std::erase(capabilities, TOPOLET_ANNOTATIONS_ID);
   if (capabilities.empty())
     return Outcome::warned("it has no capability that this topolet asks for anything, so it is never asked");
-  return Outcome::passed(
-      fmt::format("{}; {}", fmt::join(capabilities, ", "), describe_annotations((*plugin)->annotations())));
+  return Outcome::passed(fmt::format("{}; {}", fmt::join(capabilities, ", "), describe_annotations(**plugin)));
 }
 
 /// A value to try and whether it must be taken; others may be refused with a reason.

@@ -113,9 +113,10 @@ Status SimulatedDaemon::make_policies(Run& run) const {
                                       [&](const plugin::PluginLibrary& loaded) { return loaded.id() == plugin.name; });
     if (library == libraries.end()) continue;
     auto policy = library->create({plugin.values.begin(), plugin.values.end()}, log_, plugin_state_,
-                                  options_of_other_plugins(options, plugin.name));
+                                  options_of_other_plugins(options, plugin.name), plugin::LentGuard::kCompared,
+                                  machine_.topology);
     if (!policy) return policy.error();
-    run.annotations.add_plugin(plugin.name, (*policy)->annotations());
+    run.annotations.add_plugin(plugin.name, (*policy)->annotations(), (*policy)->taking_annotations());
     run.votes.push_back({plugin.name, *policy, plugin.weight, plugin.fail_closed, plugin.required});
   }
   const auto annotations = plugin::check_permitted_annotations(setup_.raw, options, run.annotations);

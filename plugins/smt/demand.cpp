@@ -7,7 +7,7 @@ namespace topolet::smt {
 namespace {
 
 void set_isolation(std::string_view annotation, const PolicyOptions& options, Demand& demand) {
-  const bool requested = annotation == "isolate";
+  const bool requested = annotation == kIsolate;
   if (requested && demand.exclusive_cpus == 0) {
     demand.ineffective_annotation = "topolet.io/smt = isolate has no effect: the container has no exclusive CPUs";
     return;
@@ -60,7 +60,7 @@ Profile profile_of(topolet_kvs settings) {
 Demand demand_of(const topolet_request& request, const PolicyOptions& options) {
   const topolet_kvs settings = request.workload->settings;
   Demand demand;
-  demand.annotation_error = sdk::setting_error(settings, kSmtAnnotation, {"isolate", "share"});
+  demand.annotation_error = sdk::setting_error(settings, kSmtAnnotation, {kIsolate, "share"});
   if (demand.annotation_error.empty()) {
     demand.annotation_error = sdk::setting_error(settings, kCpuProfileAnnotation, {"heavy", "light"});
   }

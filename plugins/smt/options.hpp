@@ -11,6 +11,7 @@ namespace topolet::smt {
 
 /// The annotations that are read, without topolet.io/.
 inline constexpr std::string_view kSmtAnnotation = "smt";
+inline constexpr std::string_view kIsolate = "isolate";  ///< its value that keeps threads idle
 inline constexpr std::string_view kCpuProfileAnnotation = "cpu-profile";
 
 /// Whose sibling threads nobody else may use.

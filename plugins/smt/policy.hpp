@@ -28,6 +28,8 @@ class Policy {
 
   static constexpr std::array<topolet_str, 2> kAnnotations = {
       {sdk::borrow(kSmtAnnotation), sdk::borrow(kCpuProfileAnnotation)}};
+  static constexpr std::array<topolet_kv, 1> kTakingAnnotations = {
+      {{sdk::borrow(kSmtAnnotation), sdk::borrow(kIsolate)}}};
 
   /// One verdict per candidate, or none at all. A candidate where an isolated container can be isolated gets 100, any
   /// other 0; heavy and light containers see README.md. Where all candidates get the same score it abstains on all.

@@ -53,6 +53,7 @@ run_cluster() {
   try_flow_schema
   try_zone_annotation
   try_qos_class
+  try_exclusive_annotations
   open_nodes
   try_scheduler overreserve
   try_scheduler passthrough
@@ -409,6 +410,36 @@ try_qos_class() {
   refuses "LSE is refused when the label is gone" "$policy" \
     kube "$workdir" tenant create --dry-run=server -f "$(object lse-late)"
   allows "a pod that has its class keeps it" kube "$workdir" tenant label pod lse-trusted --namespace trusted c=d
+}
+
+# put_asking_pod NAME NAMESPACE ANNOTATIONS CPUS
+put_asking_pod() {
+  put "$1" <<YAML
+apiVersion: v1
+kind: Pod
+metadata: {name: $1, namespace: $2, annotations: $3}
+spec: {containers: [{name: main, image: none, resources: {requests: {cpu: $4}}}]}
+YAML
+}
+
+try_exclusive_annotations() {
+  local policy taken=0 words
+  policy=$(by_policy topolet-exclusive-annotations)
+  for words in '{topolet.io/cpus: exclusive}' '{topolet.io/smt: isolate}' '{topolet.io/isolated: prefer}' \
+    "{topolet.io/containers: '{\"main\": {\"cpus\": \"exclusive\"}}'}" \
+    "{topolet.io/containers: '{\"main\": {\"\\u0073mt\": \"isolate\"}}'}"; do
+    put_asking_pod "taking-$((++taken))" tenant "$words" 10m
+    refuses "an annotation that takes more than is requested: $words" "$policy" \
+      kube "$workdir" tenant create --dry-run=server -f "$(object "taking-$taken")"
+  done
+  put_asking_pod whole tenant '{topolet.io/cpus: exclusive}' 2
+  allows "exclusive CPUs as they are requested" kube "$workdir" tenant create -f "$(object whole)"
+  put_binding whole tenant '{"topolet.io/smt": "isolate"}'
+  refuses "idle siblings when it is bound" "$policy" bind whole tenant
+  logged kube "$workdir" admin label namespace trusted topolet.io/allow-exclusive=true
+  put_asking_pod taking-trusted trusted '{topolet.io/cpus: exclusive, topolet.io/smt: isolate}' 10m
+  allows "both are allowed in a namespace with the label" \
+    kube "$workdir" tenant create -f "$(object taking-trusted)"
 }
 
 # open_node NAME CPUS AVAILABLE: a node that pods can be bound to, and its object with so many CPUs in each zone

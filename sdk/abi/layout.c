@@ -323,12 +323,13 @@ FIELD(topolet_instance, context, 8, 8, void*);
 FIELD(topolet_instance, get_capability, 16, 8, const void* (*)(const topolet_instance* instance, topolet_str id));
 FIELD(topolet_instance, destroy, 24, 8, void (*)(const topolet_instance* instance));
 
-SIZE(topolet_create_request, 48);
+SIZE(topolet_create_request, 56);
 FIELD(topolet_create_request, struct_size, 0, 4, uint32_t);
 FIELD(topolet_create_request, padding, 4, 4, uint32_t);
 FIELD(topolet_create_request, host, 8, 8, const topolet_host*);
 FIELD(topolet_create_request, options, 16, 16, topolet_kvs);
 FIELD(topolet_create_request, others, 32, 16, topolet_kvs);
+FIELD(topolet_create_request, topology, 48, 8, const topolet_topology*);
 
 SIZE(topolet_plugin_entry, 72);
 FIELD(topolet_plugin_entry, struct_size, 0, 4, uint32_t);
@@ -368,10 +369,11 @@ FIELD(topolet_adjust, struct_size, 0, 4, uint32_t);
 FIELD(topolet_adjust, padding, 4, 4, uint32_t);
 FIELD(topolet_adjust, adjust, 8, 8, int32_t (*)(const topolet_instance* instance, const topolet_adjust_request* request, const topolet_adjust_sink* sink));
 
-SIZE(topolet_annotations, 24);
+SIZE(topolet_annotations, 40);
 FIELD(topolet_annotations, struct_size, 0, 4, uint32_t);
 FIELD(topolet_annotations, padding, 4, 4, uint32_t);
 FIELD(topolet_annotations, names, 8, 16, topolet_strs);
+FIELD(topolet_annotations, taking, 24, 16, topolet_kvs);
 
 SIZE(topolet_event_kind, 4);
 VALUE(TOPOLET_EVENT_PLACED, 0);

@@ -120,6 +120,22 @@ TEST_F(AnnotationsTest, DenyNothingAndAreLoggedOnceWhereAContainerIsDenied) {
   EXPECT_EQ(count_of(log, "pod default/bad: " + told), 1U) << log;
 }
 
+TEST_F(AnnotationsTest, ThatNobodyReadsAreStoredWithoutTheirValues) {
+  start("enable = numa");
+  run_pod("web", {{"topolet.io/isolatd", kSecret},
+                  {"topolet.io/numa-policy", "none"},
+                  {"topolet.io/containers", R"({"main": {"team": "hunter2", "cpus": "shared"}})"}});
+  ASSERT_TRUE(create("main").ok());
+  const std::vector<std::string> none = {"0"};
+  EXPECT_EQ(
+      rig_.query("SELECT count(*) FROM allocation WHERE pod_annotations || annotations || settings LIKE '%hunter2%'"),
+      none);
+  EXPECT_EQ(rig_.query("SELECT count(*) FROM pod WHERE annotations LIKE '%hunter2%'"), none);
+  EXPECT_EQ(rig_.query("SELECT count(*) FROM decided WHERE settings || reason LIKE '%hunter2%'"), none);
+  EXPECT_EQ(rig_.query("SELECT settings FROM allocation"),
+            std::vector<std::string>{R"({"cpus":"shared","numa-policy":"none"})"});
+}
+
 TEST_F(AnnotationsTest, ThatAreUnknownAreNotSaidToWaitForPermission) {
   start("enable = numa", "annotations = cpus");
   run_pod("web", {{"topolet.io/isolatd", "prefer"}, {"topolet.io/isolated", "prefer"}});

@@ -68,6 +68,7 @@ TEST(Options, HaveDefaults) {
   EXPECT_EQ(options.placement.rules.min_shared_cpus, 1U);
   EXPECT_EQ(options.placement.rules.exclusive, placement::ExclusiveRule::kGuaranteedInteger);
   EXPECT_THAT(options.placement.rules.reserved_namespaces, ElementsAre("kube-system"));
+  EXPECT_THAT(options.placement.rules.exclusive_namespaces, IsEmpty());
   EXPECT_EQ(options.placement.rules.when_full, placement::WhenFull::kDeny);
   EXPECT_FALSE(options.placement.rules.annotations.has_value()) << "all";
   EXPECT_EQ(options.placement.rules.crash_hold, milliseconds(300000));
@@ -91,7 +92,8 @@ TEST(Options, AreReadFromTheFile) {
       "17\nmax-metadata-mib = 2\n"
       "[placement]\nreserved-cpus = 0-1\nallowed-cpus = 0-7\nmin-shared-cpus = 2\nexclusive = never\n"
       "annotations = cpus\nannotations = smt\ncrash-hold = 0\nmemory-migrate = true\n"
-      "reserved-namespaces = a\nreserved-namespaces = b\nwhen-full = share\npending-timeout = 1m30s\ndeadline-ms = 7\n"
+      "reserved-namespaces = a\nreserved-namespaces = b\nexclusive-namespaces = db\nexclusive-namespaces = "
+      "t-*\nwhen-full = share\npending-timeout = 1m30s\ndeadline-ms = 7\n"
       "decision-ms = 600000\n"
       "plugin-timeout = 3s\n"
       "handlers = youki\n"
@@ -116,6 +118,7 @@ TEST(Options, AreReadFromTheFile) {
   EXPECT_EQ(options.placement.rules.min_shared_cpus, 2U);
   EXPECT_EQ(options.placement.rules.exclusive, placement::ExclusiveRule::kNever);
   EXPECT_THAT(options.placement.rules.reserved_namespaces, ElementsAre("a", "b"));
+  EXPECT_THAT(options.placement.rules.exclusive_namespaces, ElementsAre("db", "t-*"));
   EXPECT_EQ(options.placement.rules.when_full, placement::WhenFull::kShare);
   EXPECT_THAT(options.placement.rules.annotations.value(), ElementsAre("cpus", "smt"));
   EXPECT_EQ(options.placement.rules.crash_hold, milliseconds(0));
@@ -180,6 +183,29 @@ TEST(Mistakes, NameHandlersThatNobodyHas) {
   EXPECT_THAT(lines("foreign-handlers = none\nforeign-handlers = kata"), ElementsAre(HasSubstr("contradicts")));
   EXPECT_THAT(lines("handlers = runc\nforeign-handlers = kata"),
               ElementsAre(HasSubstr("placement.handlers and placement.foreign-handlers are both set")));
+}
+
+TEST(Mistakes, NameNodesThatCannotBe) {
+  const auto lines = [](const std::string& name) { return mistakes_of("[daemon]\nnode-name = " + name + "\n"); };
+  for (const char* right : {"", "n1", "1", "ip-10-0-0-1.eu-west-1.compute.internal"})
+    EXPECT_THAT(lines(right), IsEmpty());
+  const std::string label(63, 'a');
+  EXPECT_THAT(lines(label + "." + label + "." + label + "." + label), ElementsAre(HasSubstr("daemon.node-name: ")));
+  for (const char* wrong : {"N1", "n_1", "n1.", ".n1", "-n1", "n1-", "n..1", "n 1", "n1,n2", "*"}) {
+    EXPECT_THAT(lines(wrong), ElementsAre(HasSubstr("is not the name of a node, which has lower-case letters")))
+        << wrong;
+  }
+}
+
+TEST(Mistakes, NameNamespacesThatNobodyHas) {
+  const auto lines = [](const std::string& value) {
+    return mistakes_of("[placement]\nexclusive-namespaces = " + value + "\n");
+  };
+  for (const char* right : {"none", "*", "db", "trading-*", "*-gpu"}) EXPECT_THAT(lines(right), IsEmpty()) << right;
+  for (const char* wrong : {"", "Db", "a b", "a,b", "\"db\"", "db_1", "-db", "[ab]", "d?"}) {
+    EXPECT_THAT(lines(wrong), ElementsAre(HasSubstr("and in which * is any text"))) << wrong;
+  }
+  EXPECT_THAT(lines("none\nexclusive-namespaces = db"), ElementsAre(HasSubstr("contradicts")));
 }
 
 TEST(Mistakes, NameQuotesWhereAWordIsAsked) {

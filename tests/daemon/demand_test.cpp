@@ -29,8 +29,10 @@ struct RuledRig : CoreRig {
 
 bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
+void let_all_namespaces_round_up(CoreRig& rig) { rig.rules.exclusive_namespaces = {"*"}; }
+
 TEST(Annotations, OfThePodAndTheContainerCount) {
-  CoreRig rig;
+  RuledRig rig(let_all_namespaces_round_up);
   rig.run({.pod = "a", .milli = 1500, .pod_annotations = {{"topolet.io/cpus", "exclusive"}}});
   EXPECT_EQ(rig.held("a"), "0-1");
   rig.run({.pod = "b", .cpus = 1, .annotations = {{"topolet.io/cpus", "shared"}}});
@@ -71,7 +73,7 @@ TEST(Annotations, ThatAreNotPermittedAreLeftOutAndNamed) {
 }
 
 TEST(Annotations, CountAfterARestartToo) {
-  CoreRig rig;
+  RuledRig rig(let_all_namespaces_round_up);
   const std::string id = rig.run({.pod = "a", .milli = 1500, .annotations = {{"topolet.io/cpus", "exclusive"}}});
   rig.stop();
   rig.start();
@@ -81,7 +83,10 @@ TEST(Annotations, CountAfterARestartToo) {
 }
 
 TEST(Isolated, CpusGoToThoseThatAskForThemAndBackToNobody) {
-  RuledRig rig([](CoreRig& r) { r.isolated = CpuSet{3}; });
+  RuledRig rig([](CoreRig& r) {
+    r.isolated = CpuSet{3};
+    let_all_namespaces_round_up(r);
+  });
   const std::string shared = rig.run({.pod = "shared"});
   EXPECT_EQ(rig.runtime().row(shared).cpus, "0-2");
   const std::string own = rig.run({.pod = "own", .cpus = 1, .pod_annotations = {{"topolet.io/isolated", "require"}}});

@@ -340,6 +340,15 @@ TEST_F(FitsTest, TellsOfAPendingContainerWhoseAnnotationsCannotBeRead) {
   EXPECT_THAT(last_.unplaced.front().reason, HasSubstr("topolet.io/cpus"));
 }
 
+TEST_F(FitsTest, PendingContainersTakeNoMoreThanTheirNamespaceMay) {
+  placement::Workload small = guaranteed("p", 1);
+  small.demand.cpu_request_milli = small.demand.cpu_limit_milli = 10;
+  small.pod_annotations = {{"topolet.io/cpus", "exclusive"}};
+  EXPECT_THAT(fits(ledger(), {small}), ElementsAre(Node(0, 8), Node(1, 8)));
+  rules_.exclusive_namespaces = {"default"};
+  EXPECT_THAT(fits(ledger(), {small}), ElementsAre(Node(0, 7), Node(1, 8)));
+}
+
 TEST_F(FitsTest, PlacesPendingContainersInTheirZones) {
   rules_.node_name = "n1";
   placement::Workload pending = guaranteed("p", 2);

@@ -165,7 +165,10 @@ TEST_F(ChooseTest, OnlyWholeCpusOfGuaranteedPodsAreForZones) {
   EXPECT_TRUE(demand("4").is_for_zones());
   EXPECT_FALSE(demand("1500m").is_for_zones());
   EXPECT_FALSE(demand({{.cpu = "4"}}, {{"topolet.io/cpus", "shared"}}).is_for_zones());
-  EXPECT_EQ(demand({{.cpu = "1500m"}}, {{"topolet.io/cpus", "exclusive"}}).containers.at(0).asks.get(kCpu), 2000);
+  EXPECT_EQ(demand({{.cpu = "2"}}, {{"topolet.io/cpus", "exclusive"}}).containers.at(0).asks.get(kCpu), 2000);
+  EXPECT_FALSE(demand({{.cpu = "1500m"}}, {{"topolet.io/cpus", "exclusive"}}).is_for_zones());
+  EXPECT_FALSE(
+      demand({{.cpu = "10m"}}, {{"topolet.io/containers", R"({"main": {"cpus": "exclusive"}})"}}).is_for_zones());
   const Demand one = demand({{.name = "a", .cpu = "2"}, {.name = "b", .cpu = "2"}},
                             {{"topolet.io/containers", R"({"b": {"cpus": "none"}})"}});
   ASSERT_EQ(one.containers.size(), 1U);
@@ -177,6 +180,19 @@ TEST_F(ChooseTest, OnlyWholeCpusOfGuaranteedPodsAreForZones) {
       read_demand(api::read_pod(pod_object("p", {{}}, {{"topolet.io/zone-policy", "few"}})), {}, book_.names());
   ASSERT_FALSE(wrong.has_value());
   EXPECT_EQ(wrong.error().message, "annotation topolet.io/zone-policy: 'few' is none of single, fewest, any");
+}
+
+TEST_F(ChooseTest, RequestsAreRoundedUpWhereTheNodesDoThat) {
+  const auto cpus = [this](const char* name_space, const std::vector<std::string>& patterns) {
+    json pod = pod_object("p", {{.cpu = "1500m"}}, {{"topolet.io/cpus", "exclusive"}});
+    pod["metadata"]["namespace"] = name_space;
+    const auto read = read_demand(api::read_pod(pod), {.exclusive_namespaces = patterns}, book_.names());
+    return read->is_for_zones() ? read->containers.at(0).asks.get(kCpu) : 0;
+  };
+  EXPECT_EQ(cpus("kube-system", {}), 2000);
+  EXPECT_EQ(cpus("trading-eu", {}), 0);
+  EXPECT_EQ(cpus("trading-eu", {"db", "trading-*"}), 2000);
+  EXPECT_EQ(cpus("trading", {"db", "trading-*"}), 0);
 }
 
 TEST_F(ChooseTest, ANodeWithoutZonesIsForPodsThatNeedNoSingleOne) {

@@ -60,10 +60,62 @@ TEST(AnnotationNames, ThatSomebodyReadsAreNotTold) {
 }
 
 TEST(AnnotationNames, OfOthersAreNeverTold) {
-  EXPECT_THAT((Told{.pod = {{"example.com/cpu", ""}, {"topolet.iox", ""}, {"cpu", ""}, {"topolet.i/cpu", ""}},
-                    .own = {{"nottopolet.io/cpu", ""}, {"a.topolet.io/cpu", ""}}}
+  EXPECT_THAT((Told{.pod = {{"example.com/cpu", ""},
+                            {"topolet.iox", ""},
+                            {"cpu", ""},
+                            {"cpus", ""},
+                            {"app-cpus", ""},
+                            {"topology.kubernetes.io/zone", ""},
+                            {"koordinator.sh/cpus", ""},
+                            {"topolet.example.com/cpus", ""},
+                            {"topolet.com/unlike-anything", ""},
+                            {std::string(100, 'x') + "/cpus", ""}},
+                    .own = {{"io.kubernetes.container.hash", ""}}}
                    .lines()),
               IsEmpty());
+}
+
+TEST(AnnotationNames, WithAKeyNearTopoletsAreToldWithTheNearest) {
+  const auto meant = [](const std::string& key) {
+    const Strings lines = Told{.pod = {{key, kSecret}}}.lines();
+    return lines.size() == 1 ? lines.front() : std::to_string(lines.size()) + " lines";
+  };
+  EXPECT_EQ(meant("topolet.com/cpus"),
+            "annotation topolet.com/cpus is none of topolet's; did you mean topolet.io/cpus?");
+  for (const char* key : {"topolet.io.cpus", "topolet.io-cpus", "topolet.io_cpus", "topo1et.io/cpus", "toplet.io/cpus",
+                          "topolet/cpus", "Topolet.IO/cpus", "topolet.k8s.io/cpus", "topolet.io.cpu",
+                          "a.topolet.io/cpu", "topolet.io:cpus", "topolet-cpus"}) {
+    EXPECT_THAT(meant(key), ::testing::EndsWith("is none of topolet's; did you mean topolet.io/cpus?")) << key;
+  }
+  EXPECT_THAT(meant("topolet.io.numa-policy"), HasSubstr("did you mean topolet.io/numa-policy?"));
+}
+
+TEST(AnnotationNames, WrittenAsLabelsAreTold) {
+  Workload workload = testing::besteffort("main");
+  workload.pod_labels = {{"topolet.io/cpus", kSecret}, {"topolet.io/team", kSecret}, {"app", "web"}};
+  EXPECT_THAT(describe_misspelt_names(workload, {}, std::nullopt, with_plugins()),
+              ElementsAre("label topolet.io/cpus has no effect: write it as an annotation"));
+}
+
+TEST(AnnotationNames, ThatNobodyReadsAreKeptWithoutTheirValues) {
+  const auto kept = [](const Map& annotations, const KnownAnnotations& known) {
+    return Map(without_unread_values(SharedStringMap(annotations), known));
+  };
+  const Map annotations = {{"topolet.io/smt", "share"},
+                           {"topolet.io/team", kSecret},
+                           {"topolet.io/zone", "1"},
+                           {"example.com/team", "x"},
+                           {"topolet.io/containers", R"({"main": {"cpus": "shared", "topolet.io/team": "hunter2"}})"}};
+  Map expected = annotations;
+  expected["topolet.io/team"] = "";
+  expected["topolet.io/containers"] = R"({"main":{"cpus":"shared","topolet.io/team":""}})";
+  EXPECT_EQ(kept(annotations, with_plugins()), expected);
+  KnownAnnotations known = with_plugins();
+  known.add_plugin("apart", std::nullopt);
+  EXPECT_EQ(kept(annotations, known), annotations) << "it may read it";
+  for (const char* odd : {"", "[]", "hunter2", R"({"main": "hunter2"})"}) {
+    EXPECT_EQ(kept({{"topolet.io/containers", odd}}, with_plugins()).at("topolet.io/containers"), odd);
+  }
 }
 
 TEST(AnnotationNames, ThatNobodyReadsAreToldWithTheNearest) {

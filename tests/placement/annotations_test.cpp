@@ -46,6 +46,42 @@ TEST(Wishes, ExclusiveRoundsAFractionalRequestUp) {
   EXPECT_NE(none.reason.find("needs a CPU request"), std::string::npos) << none.reason;
 }
 
+TEST(Wishes, ExclusiveIfWholeRoundsNothingUp) {
+  TestNode node(kFourCpus);
+  for (const std::int64_t milli : {10, 999, 1001, 1500}) {
+    const Decision decision = node.ask(wishing(fractional("a", milli), "cpus", "exclusive-if-whole"));
+    EXPECT_EQ(decision.placement.mode, Mode::kShared) << milli;
+    EXPECT_NE(decision.reason.find("placement.exclusive-namespaces"), std::string::npos) << decision.reason;
+  }
+  Workload burstable = wishing(fractional("b", 2000), "cpus", "exclusive-if-whole");
+  burstable.qos = Qos::kBurstable;
+  burstable.demand.cpu_limit_milli = 4000;
+  EXPECT_EQ(node.ask(burstable).placement.cpus, CpuSet::range(0, 1)) << "that is what schedulers count";
+}
+
+TEST(Exclusive, CpusAreNotGivenWhereNobodyKnowsHowMany) {
+  TestNode node("pack:1 numa:2 core:256 pu:1");
+  Workload huge = guaranteed("huge", 256);
+  EXPECT_EQ(node.ask(huge).placement.cpus.size(), 256U) << "the limit says how many";
+  huge.demand.cpu_limit_milli = 0;
+  const Decision shared = node.ask(huge);
+  EXPECT_EQ(shared.placement.mode, Mode::kShared);
+  EXPECT_NE(shared.reason.find("requests 256 CPUs or more and has no CPU limit"), std::string::npos) << shared.reason;
+  EXPECT_EQ(node.ask(wishing(huge, "cpus", "exclusive")).placement.mode, Mode::kShared);
+  huge.demand.cpu_request_milli = 255000;
+  EXPECT_EQ(node.ask(huge).placement.cpus.size(), 255U);
+}
+
+TEST(Shared, ReasonsSayThatNoCpuIsRequested) {
+  TestNode node(kFourCpus);
+  Workload by_memory = besteffort("a");
+  by_memory.qos = Qos::kBurstable;
+  by_memory.demand.memory_request_bytes = 1 << 20;
+  EXPECT_NE(node.ask(by_memory).reason.find("it requests no CPU"), std::string::npos) << node.ask(by_memory).reason;
+  by_memory.demand.cpu_request_milli = 100;
+  EXPECT_EQ(node.ask(by_memory).reason.find("it requests no CPU"), std::string::npos);
+}
+
 TEST(Wishes, SharedAndNoneGetNoCpusOfTheirOwn) {
   TestNode node(kFourCpus);
   for (const char* wish : {"shared", "none"}) {

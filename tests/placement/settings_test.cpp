@@ -57,6 +57,66 @@ TEST(Settings, LeaveOutWhatIsNotPermittedAndSaySo) {
   EXPECT_TRUE(named->values.empty()) << "cpus is not permitted there either";
 }
 
+KnownAnnotations with_smt() {
+  KnownAnnotations known = core_annotations();
+  known.add_plugin("smt", std::vector<std::string>{"smt"}, {{"smt", "isolate"}});
+  return known;
+}
+
+Settings ruled(Workload workload, const std::string& name_space, const PlacementRules& rules = {}) {
+  workload.pod_namespace = name_space;
+  const auto settings = read_settings(workload, rules, with_smt());
+  EXPECT_TRUE(settings.has_value()) << settings.error().message;
+  return settings.value();
+}
+
+const Map kTakingAll = {
+    {"topolet.io/cpus", "exclusive"}, {"topolet.io/smt", "isolate"}, {"topolet.io/isolated", "prefer"}};
+
+TEST(Settings, LeaveOutWhatTakesMoreThanIsRequested) {
+  const Settings limited = ruled(annotated(kTakingAll), "web");
+  EXPECT_EQ(limited.values, (Map{{"cpus", "exclusive-if-whole"}}));
+  EXPECT_EQ(limited.not_taken, (std::vector<TakingAnnotation>{{"isolated", ""}, {"smt", "isolate"}}));
+  EXPECT_TRUE(limited.not_permitted.empty());
+  const Settings harmless = ruled(annotated({{"topolet.io/cpus", "shared"}, {"topolet.io/smt", "share"}}), "web");
+  EXPECT_EQ(harmless.values, (Map{{"cpus", "shared"}, {"smt", "share"}}));
+  EXPECT_TRUE(harmless.not_taken.empty());
+}
+
+TEST(Settings, LeaveOutWhatTheContainerSaysLastAndNotWhatItOverrode) {
+  const Workload workload =
+      annotated({{"topolet.io/smt", "share"}, {"topolet.io/containers", R"({"main": {"topolet.io/smt": "isolate"}})"}});
+  EXPECT_EQ(ruled(workload, "web").values, Map{}) << "it is as if nothing were said";
+}
+
+TEST(Settings, CountWholeInTheNamespacesThatMayTakeMore) {
+  const Map all = {{"cpus", "exclusive"}, {"smt", "isolate"}, {"isolated", "prefer"}};
+  PlacementRules rules;
+  rules.exclusive_namespaces = {"db", "trading-*"};
+  for (const char* listed : {"db", "trading-", "trading-eu", "kube-system"}) {
+    EXPECT_EQ(ruled(annotated(kTakingAll), listed, rules).values, all) << listed;
+  }
+  for (const char* other : {"d", "db2", "trading", "my-trading-eu", ""}) {
+    EXPECT_EQ(ruled(annotated(kTakingAll), other, rules).not_taken.size(), 2U) << other;
+  }
+  rules.reserved_namespaces = {"system"};
+  EXPECT_EQ(ruled(annotated(kTakingAll), "system", rules).values, all);
+  EXPECT_EQ(ruled(annotated(kTakingAll), "kube-system", rules).not_taken.size(), 2U);
+}
+
+TEST(Settings, KeepOnlyWhatSomebodyReads) {
+  const Workload workload = annotated({{"topolet.io/smt", "share"}, {"topolet.io/team", "hunter2"}});
+  EXPECT_EQ(ruled(workload, "web").values, (Map{{"smt", "share"}}));
+  KnownAnnotations known = with_smt();
+  known.add_plugin("apart", std::nullopt);
+  const auto settings = read_settings(workload, PlacementRules(), known);
+  EXPECT_EQ(settings->values, (Map{{"smt", "share"}, {"team", "hunter2"}}));
+}
+
+TEST(Settings, CannotBeWrittenAsWhatTheyBecome) {
+  EXPECT_NE(refusal(annotated({{"topolet.io/cpus", "exclusive-if-whole"}})), "");
+}
+
 TEST(Settings, RefuseABadValueByName) {
   EXPECT_EQ(refusal(annotated({{"topolet.io/cpus", "exclusiv"}})),
             "annotation topolet.io/cpus = 'exclusiv': it must be one of 'exclusive', 'shared', 'none'");

@@ -272,7 +272,11 @@ TEST(PluginLibrary, RefusesAPluginWhoseAnnotationsHaveNoNames) {
       {"empty", "gives the name ''"},
       {"nowhere", "gives a name that is null, with a length of "},
       {"no-items", "gives names at no address"},
-      {"too-many", "gives 65 names; at most 64 are allowed"}};
+      {"too-many", "gives 65 names; at most 64 are allowed"},
+      {"taking-other", "marks the name 'landlord' as taking, which is none of its names"},
+      {"taking-nowhere", "marks names at no address as taking"},
+      {"taking-null", "marks a value as taking that is null, with a length of "},
+      {"taking-too-many", "marks 65 names as taking; at most 64 are allowed"}};
   for (const auto& [names, fault] : faults) {
     const auto made = library->create({{"names", names}}, make_silent_log());
     ASSERT_FALSE(made) << names;

@@ -63,6 +63,19 @@ TEST(PluginPolicy, KnowsWhichAnnotationsAPluginReads) {
   EXPECT_EQ(read(TOPOLET_BROKEN_DIR, "throws"), std::nullopt);
 }
 
+TEST(PluginPolicy, KnowsWhichAnnotationsTakeMoreThanIsRequested) {
+  const auto taking = [](const char* dir, const char* plugin, const OptionValues& options = {}) {
+    return start_plugin(dir, plugin, options)->taking_annotations();
+  };
+  EXPECT_THAT(taking(TOPOLET_BUILT_PLUGINS, "smt"), ElementsAre(placement::TakingAnnotation{"smt", "isolate"}));
+  EXPECT_THAT(taking(TOPOLET_BUILT_PLUGINS, "numa"), ElementsAre());
+  EXPECT_THAT(taking(TOPOLET_BROKEN_DIR, "annotated", {{"names", "taking"}}),
+              ElementsAre(placement::TakingAnnotation{"tenant", ""}));
+  EXPECT_THAT(taking(TOPOLET_BROKEN_DIR, "annotated", {{"names", "before-taking"}}), ElementsAre())
+      << "it was built when the struct ended before";
+  EXPECT_THAT(taking(TOPOLET_BROKEN_DIR, "throws"), ElementsAre());
+}
+
 TEST(PluginPolicy, LoadsThePluginsThatHaveNoOpinionOnMostContainers) {
   const auto gpu = start_plugin(TOPOLET_BUILT_PLUGINS, "gpu");
   const auto smt = start_plugin(TOPOLET_BUILT_PLUGINS, "smt");

@@ -168,6 +168,8 @@ TEST(CheckPlugin, TellsWhichAnnotationsThePluginReads) {
     return check({.file = file, .time_limit = kPatience, .only_case = "create-defaults"}).text;
   };
   EXPECT_THAT(defaults(TOPOLET_BUILT_PLUGINS "/smt.so"), HasSubstr("topolet.pick/1; reads the annotations smt, cpu-"));
+  EXPECT_THAT(defaults(TOPOLET_BUILT_PLUGINS "/smt.so"),
+              HasSubstr("of these only placement.exclusive-namespaces may use smt = isolate"));
   EXPECT_THAT(defaults(TOPOLET_BUILT_PLUGINS "/gpu.so"), HasSubstr("; reads no annotations"));
   EXPECT_THAT(defaults(broken("nonsense")), HasSubstr("; does not say which annotations it reads"));
 }

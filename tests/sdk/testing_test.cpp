@@ -71,6 +71,8 @@ TEST(SdkRequest, HasTheDomainsAsCandidates) {
 class Everything {
  public:
   static constexpr std::array<topolet_str, 2> kAnnotations = {{TOPOLET_STR("mood"), TOPOLET_STR("taste")}};
+  static constexpr std::array<topolet_kv, 2> kTakingAnnotations = {
+      {{TOPOLET_STR("mood"), TOPOLET_STR("greedy")}, {TOPOLET_STR("taste"), {nullptr, 0}}}};
 
   Everything(const Options& options, const Host& host) : host_(host) {
     host_.set("mood", options["mood"]);
@@ -132,6 +134,7 @@ TEST_F(SdkPluginAtWork, AnswersInPlainValues) {
   Plugin plugin(kEntry, host_);
   EXPECT_THAT(host_.log, ElementsAre("here"));
   EXPECT_THAT(plugin.annotations(), ElementsAre("mood", "taste"));
+  EXPECT_THAT(plugin.taking_annotations(), ElementsAre("mood = greedy", "taste"));
   const Request request(machine_, ledger_, {}, 1);
   EXPECT_EQ(plugin.score(request)[0].score, 7);
   EXPECT_EQ(plugin.score(request)[1].kind, TOPOLET_VERDICT_ABSTAIN);

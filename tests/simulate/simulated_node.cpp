@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <stdexcept>
 #include <utility>
@@ -16,6 +17,10 @@ plugin::LoadedConfig setup_of(const std::vector<std::string>& flags) {
   std::vector<std::string> arguments = {"--config", "/dev/null", "--placement.deadline-ms=60000",
                                         std::string("--daemon.plugin-dir=") + TOPOLET_BUILT_PLUGINS};
   arguments.insert(arguments.end(), flags.begin(), flags.end());
+  // Pods may use what the plugins offer, unless that is what a test is about.
+  const std::string namespaces = "--placement.exclusive-namespaces=";
+  const auto is_told = [&](const std::string& flag) { return flag.compare(0, namespaces.size(), namespaces) == 0; };
+  if (std::none_of(flags.begin(), flags.end(), is_told)) arguments.push_back(namespaces + "*");
   plugin::LoadedConfig setup = plugin::load_config(config::read_raw(arguments));
   if (!setup.mistakes().empty()) throw std::logic_error(fmt::format("{}", fmt::join(setup.mistakes(), "\n")));
   return setup;

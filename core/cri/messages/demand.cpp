@@ -12,7 +12,6 @@ namespace {
 constexpr std::int64_t kMinShares = 2;
 constexpr std::int64_t kMaxShares = 262144;
 constexpr std::int64_t kSharesPerCpu = 1024;
-constexpr std::int64_t kMaxMilliInShares = 256000;
 constexpr std::int64_t kDefaultPeriodUs = 100000;
 constexpr std::int64_t kGuaranteedOomScoreAdj = -997;
 constexpr std::int64_t kBestEffortOomScoreAdj = 1000;
@@ -89,7 +88,7 @@ std::int64_t cpu_limit_milli(std::int64_t quota_us, std::int64_t period_us) {
 
 std::int64_t cpu_request_milli(std::int64_t shares, std::int64_t limit_milli) {
   if (shares <= kMinShares) return 0;
-  if (shares >= kMaxShares) return std::max(kMaxMilliInShares, limit_milli);
+  if (shares >= kMaxShares) return std::max(placement::kMostMilliInShares, limit_milli);
   return milli_rounded_up(shares, kSharesPerCpu);
 }
 

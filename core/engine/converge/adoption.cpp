@@ -37,9 +37,10 @@ placement::Workload Reconciler::workload_of(const cri::ContainerDetail& detail) 
   workload.runtime_handler = std::move(identity.runtime_handler);
   workload.pod_annotations = std::move(identity.pod_annotations);
   // It runs whatever its annotations say.
-  if (Result<placement::Settings> settings = read_settings(workload, deps_.placer.rules().annotations); settings) {
+  if (Result<placement::Settings> settings = deps_.placer.read_settings(workload); settings) {
     workload.settings = std::move(settings->values);
   }
+  workload.annotations = deps_.placer.annotations_to_keep(workload.annotations);
   // The cpuset in the runtime's record may be topolet's own rather than the kubelet's. If it is the kubelet's, the
   // kubelet will send it again.
   workload.kubelet_cpus = {};
@@ -103,6 +104,31 @@ bool Reconciler::may_keep_exclusively(const PassPtr& pass, const cri::ContainerD
   return deps_.placer.may_keep_exclusively(ledger, workload, cpus);
 }
 
+/// Whether no other container was seen on the CPUs.
+bool Reconciler::runs_alone(const PassPtr& pass, const cri::ContainerDetail& detail, const CpuSet& cpus) const {
+  const Ledger& ledger = deps_.committer.ledger();
+  const auto is_other_there = [&](const cri::ContainerDetail& other) {
+    return other.info.id != detail.info.id && observed_cpus(other).intersects(cpus);
+  };
+  const auto is_known_there = [&](const std::string& id) {
+    const Allocation* known = ledger.find_by_container(id);
+    return known != nullptr && known->placement.cpus.intersects(cpus);
+  };
+  return std::none_of(pass->found.begin(), pass->found.end(), is_other_there) &&
+         std::none_of(pass->bound.begin(), pass->bound.end(), is_known_there);
+}
+
+/// What the container is if it has its CPUs to itself because its annotation had its request rounded up when it was
+/// created, and does not any more: what runs keeps that.
+std::optional<placement::Workload> Reconciler::rounded_before(const PassPtr& pass, const cri::ContainerDetail& detail,
+                                                              const placement::Workload& workload,
+                                                              const CpuSet& cpus) const {
+  placement::Workload rounded = with_rounded_request(workload);
+  const bool kept = rounded.settings != workload.settings && detail.info.state == cri::ContainerState::kRunning &&
+                    may_keep_exclusively(pass, detail, rounded, cpus) && runs_alone(pass, detail, cpus);
+  return kept ? std::optional(std::move(rounded)) : std::nullopt;
+}
+
 /// The CPUs that the kubelet gave to the container alone before topolet came, if it runs there and can have them alone;
 /// none otherwise. They are its own whatever the container would get here: the kubelet also knows what the runtime does
 /// not tell, and may have left fewer shared CPUs, or given some to the system's pods. But where nobody is to have any
@@ -162,6 +188,8 @@ void Reconciler::adopt(const PassPtr& pass, const cri::ContainerDetail& detail) 
   // If it has exactly as many CPUs as it would get exclusively, they count as exclusive, whoever set them.
   if (may_keep_exclusively(pass, detail, workload, adopted.observed_cpus))
     return adopt_exclusively(pass, detail, workload, adopted.observed_cpus);
+  if (const auto rounded = rounded_before(pass, detail, workload, adopted.observed_cpus))
+    return adopt_exclusively(pass, detail, *rounded, adopted.observed_cpus);
   Placer::Constraints constraints;
   constraints.only_shared = true;
   adopted.plan = deps_.placer.plan(deps_.committer.ledger(), workload, constraints);

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -116,6 +117,9 @@ class Reconciler {
   bool may_keep_exclusively(const PassPtr& pass, const cri::ContainerDetail& detail,
                             const placement::Workload& workload, const CpuSet& cpus) const;
   std::string origin_of(const PassPtr& pass, const cri::ContainerDetail& detail) const;
+  bool runs_alone(const PassPtr& pass, const cri::ContainerDetail& detail, const CpuSet& cpus) const;
+  std::optional<placement::Workload> rounded_before(const PassPtr& pass, const cri::ContainerDetail& detail,
+                                                    const placement::Workload& workload, const CpuSet& cpus) const;
   void commit_adopted(event::Adopted adopted, const cri::ContainerDetail& detail);
   void end(const Status& status);
 

@@ -37,7 +37,10 @@ void CreateContainer::read() {
   workload_ = *std::move(workload);
   identify();
   if (!deps_.placed_handlers.obstacle(workload_.runtime_handler).empty()) return forward_foreign();
-  if (const Status read = read_annotations(); !read) {
+  const Status read = read_annotations();
+  workload_.pod_annotations = deps_.placer.annotations_to_keep(workload_.pod_annotations);
+  workload_.annotations = deps_.placer.annotations_to_keep(workload_.annotations);
+  if (!read) {
     placement::Decision bad;
     bad.denied = true;
     bad.reason = read.error().message + reason_suffix_;
@@ -65,13 +68,16 @@ void CreateContainer::identify() {
 Status CreateContainer::read_annotations() {
   const std::optional<placement::KnownAnnotations> known = deps_.placer.known_annotations();
   if (known) find_misspelt_annotations(*known);
-  Result<placement::Settings> settings = read_settings(workload_, deps_.placer.rules().annotations);
+  Result<placement::Settings> settings = deps_.placer.read_settings(workload_);
   if (!settings) return settings.error();
   workload_.settings = std::move(settings->values);
   for (const std::string& name : settings->not_permitted) {
     if (known && !known->has(name)) continue;
     reason_suffix_ += fmt::format("; annotation {}{} is ignored: placement.annotations does not list it",
                                   placement::kAnnotationPrefix, name);
+  }
+  for (const placement::TakingAnnotation& left_out : settings->not_taken) {
+    reason_suffix_ += "; " + describe_not_taken(left_out, workload_);
   }
   Result<placement::ZoneOfContainer> zone = read_zone(workload_, deps_.placer.rules());
   if (!zone) return zone.error();
@@ -102,6 +108,8 @@ void CreateContainer::log_warnings() const {
 }
 
 void CreateContainer::forward_foreign() {
+  workload_.pod_annotations = deps_.placer.annotations_to_keep(workload_.pod_annotations);
+  workload_.annotations = deps_.placer.annotations_to_keep(workload_.annotations);
   forward(deps_, call_, "",
           [self = shared_from_this()](const cri::RuntimeResponse& answer) { self->commit_foreign(answer); });
 }

@@ -34,6 +34,7 @@ void handle_run_pod_sandbox(const HandlerDeps& deps, const std::shared_ptr<cri::
     }
     cri::Sandbox made = sandbox;
     made.id = *id;
+    made.annotations = deps.placer.annotations_to_keep(made.annotations);
     deps.committer.commit(event::PodSeen{std::move(made)}, [call] { call->finish(); });
   });
 }

@@ -129,7 +129,7 @@ class Computation {
     for (const std::string& name : pending.after) end_init(name);
     if (is_booked(key)) return;
     if (workload.settings.empty()) {
-      Result<placement::Settings> settings = read_settings(workload, placer_.rules().annotations);
+      Result<placement::Settings> settings = placer_.read_settings(workload);
       if (!settings) return fits_.unplaced.push_back({key, settings.error().message});
       workload.settings = std::move(settings->values);
     }

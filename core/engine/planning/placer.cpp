@@ -175,6 +175,13 @@ std::optional<Move> Placer::plan_move(const Ledger& after, const Allocation& all
   return move;
 }
 
+Result<placement::Settings> Placer::read_settings(const placement::Workload& workload) const {
+  if (deps_.annotations) return placement::read_settings(workload, rules(), deps_.annotations());
+  placement::KnownAnnotations core_only = placement::core_annotations();
+  core_only.silent_plugins.emplace_back("any");  // who reads what is not known
+  return placement::read_settings(workload, rules(), core_only);
+}
+
 bool Placer::may_keep_exclusively(const Ledger& ledger, const placement::Workload& workload, const CpuSet& cpus) const {
   const placement::PolicyRequest policy_request = request(ledger, workload, {});
   return policy_request.exclusive && policy_request.exclusive_cpus == cpus.size() &&

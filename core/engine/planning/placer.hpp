@@ -20,6 +20,7 @@
 #include "core/engine/state/plan.hpp"
 #include "core/placement/annotation_names.hpp"
 #include "core/placement/decide.hpp"
+#include "core/placement/settings.hpp"
 
 namespace topolet::engine {
 
@@ -62,6 +63,13 @@ class Placer {
   const placement::PlacementRules& rules() const { return deps_.rules; }
   std::optional<placement::KnownAnnotations> known_annotations() const {
     return deps_.annotations ? std::optional(deps_.annotations()) : std::nullopt;
+  }
+
+  /// What counts for a container that is new; see placement::read_settings().
+  Result<placement::Settings> read_settings(const placement::Workload& workload) const;
+  /// What is kept of annotations; see placement::without_unread_values().
+  SharedStringMap annotations_to_keep(const SharedStringMap& annotations) const {
+    return deps_.annotations ? placement::without_unread_values(annotations, deps_.annotations()) : annotations;
   }
 
   /// Places on another machine from now on, or on the same with other CPUs. Returns the candidates until now.

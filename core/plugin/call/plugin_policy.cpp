@@ -60,6 +60,15 @@ std::vector<std::string> strings_of(topolet_strs views) {
   return strings;
 }
 
+std::vector<placement::TakingAnnotation> marks_of(topolet_kvs views) {
+  std::vector<placement::TakingAnnotation> marks;
+  for (std::size_t i = 0; i < views.count; ++i) {
+    const auto& [name, value] = views.items[i];
+    marks.push_back({{name.ptr, name.len}, value.len > 0 ? std::string(value.ptr, value.len) : ""});
+  }
+  return marks;
+}
+
 std::string fault_of_member(topolet_strs names) {
   if (names.count > TOPOLET_ANNOTATIONS_MAX_NAMES)
     return fmt::format("gives {} names; at most {} are allowed", names.count, TOPOLET_ANNOTATIONS_MAX_NAMES);
@@ -76,12 +85,44 @@ std::string fault_of_member(topolet_strs names) {
   return {};
 }
 
+template <class Struct>
+std::string fault_of_appended(const Struct& /*given*/) {
+  return {};
+}
+
+std::string fault_of_appended(const topolet_annotations& given) {
+  if (!TOPOLET_HAS(&given, taking)) return {};
+  const topolet_kvs taking = given.taking;
+  if (taking.count > TOPOLET_ANNOTATIONS_MAX_NAMES)
+    return fmt::format("marks {} names as taking; at most {} are allowed", taking.count, TOPOLET_ANNOTATIONS_MAX_NAMES);
+  if (taking.count > 0 && taking.items == nullptr) return "marks names at no address as taking";
+  const std::vector<std::string> names = strings_of(given.names);
+  for (std::size_t i = 0; i < taking.count; ++i) {
+    const auto& [name, value] = taking.items[i];
+    if (std::string fault = fault_of_text(name); !fault.empty())
+      return fmt::format("marks a name as taking that {}", fault);
+    if (std::string fault = fault_of_text(value); !fault.empty())
+      return fmt::format("marks a value as taking that {}", fault);
+    if (std::find(names.begin(), names.end(), std::string_view(name.ptr, name.len)) == names.end())
+      return fmt::format("marks the name '{}' as taking, which is none of its names", sanitize_text(name));
+  }
+  return {};
+}
+
+/// Up to the end of what a plugin must have given; what was appended to the struct later need not be there.
+template <class Struct, class Member>
+std::size_t size_through(const Struct& given, Member Struct::*member) {
+  const auto offset = reinterpret_cast<const char*>(&(given.*member)) - reinterpret_cast<const char*>(&given);
+  return static_cast<std::size_t>(offset) + sizeof(Member);
+}
+
 /// What is wrong with the struct that a plugin gave for a capability; nothing also if it gave none.
 template <class Struct, class Member>
 std::string fault_of(const Struct* given, const Capability<Struct, Member>& capability) {
   if (given == nullptr) return {};
-  std::string fault = fault_of_size(given->struct_size, sizeof(Struct));
-  return fault.empty() ? fault_of_member(given->*capability.member) : fault;
+  std::string fault = fault_of_size(given->struct_size, size_through(*given, capability.member));
+  if (fault.empty()) fault = fault_of_member(given->*capability.member);
+  return fault.empty() ? fault_of_appended(*given) : fault;
 }
 
 }  // namespace
@@ -127,6 +168,7 @@ Status PluginPolicy::read_capabilities() {
   if (!first_fault) return first_fault;
   if (const topolet_annotations* const given = struct_of(capabilities_, kAnnotations); given != nullptr) {
     annotations_ = strings_of(given->names);
+    if (TOPOLET_HAS(given, taking)) taking_annotations_ = marks_of(given->taking);
   }
   const std::chrono::milliseconds::rep interval = tick_interval().count();
   const bool ticks = struct_of(capabilities_, kTick) != nullptr;

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/placement/annotation_names.hpp"
 #include "core/placement/policy.hpp"
 #include "core/plugin/call/abi_request.hpp"
 #include "core/plugin/call/call_result.hpp"
@@ -72,6 +73,9 @@ class PluginPolicy final {
   /// The annotations that it says it reads; absent if it does not say.
   const std::optional<std::vector<std::string>>& annotations() const { return annotations_; }
 
+  /// Those of them by which it says that a container gets more from others than it requests.
+  const std::vector<placement::TakingAnnotation>& taking_annotations() const { return taking_annotations_; }
+
   /// The ids of the capabilities it has.
   std::vector<std::string> capabilities() const;
 
@@ -102,6 +106,7 @@ class PluginPolicy final {
   const topolet_instance* instance_;
   CapabilityStructs capabilities_{};
   std::optional<std::vector<std::string>> annotations_;
+  std::vector<placement::TakingAnnotation> taking_annotations_;
   /// The arguments of the running call, filled anew for each. No other plugin is ever lent this memory.
   std::optional<LentBlock> arguments_{std::in_place};
   bool watches_topology_ = false;

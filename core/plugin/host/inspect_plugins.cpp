@@ -1,6 +1,7 @@
 #include "core/plugin/host/inspect_plugins.hpp"
 
 #include <fmt/format.h>
+#include <spdlog/sinks/base_sink.h>
 
 #include <algorithm>
 #include <chrono>
@@ -8,13 +9,16 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
 
+#include "core/base/log.hpp"
 #include "core/base/run_in_child.hpp"
 #include "core/plugin/host/in_memory_plugin_state.hpp"
 #include "core/plugin/host/load.hpp"
+#include "core/topology/discover.hpp"
 
 namespace topolet::plugin {
 namespace {
@@ -95,22 +99,45 @@ std::string say_options(const std::filesystem::path& plugin_dir, const std::stri
                                                                                 Json::error_handler_t::replace);
 }
 
+/// What an instance warns of while it is created: of options that are not what somebody meant.
+class Warnings : public spdlog::sinks::base_sink<std::mutex> {
+ public:
+  std::vector<std::string> take() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return std::move(texts_);
+  }
+
+ private:
+  void sink_it_(const spdlog::details::log_msg& message) override {
+    constexpr std::size_t kMost = 16;
+    if (message.level >= spdlog::level::warn && texts_.size() < kMost)
+      texts_.emplace_back(message.payload.data(), message.payload.size());
+  }
+  void flush_() override {}
+
+  std::vector<std::string> texts_;
+};
+
 /// The child's work: whether an instance can be created, and which annotations it reads.
 std::string say_created(const std::filesystem::path& plugin_dir, const config::PluginOptions& options,
                         const std::map<std::string, std::string>& others, const Progress& progress) {
   progress("load");
   const auto library = PluginLibrary::load(plugin_dir, options.name);
   if (!library) return failed(library.error());
+  progress("read the machine for");
+  const auto machine = topology::discover({});
+  const auto warnings = std::make_shared<Warnings>();
   progress("create");
-  auto policy = library->create({options.values.begin(), options.values.end()}, make_silent_log(),
-                                std::make_shared<InMemoryPluginState>(), others);
+  auto policy = library->create({options.values.begin(), options.values.end()},
+                                std::make_shared<Log>("topolet", warnings), std::make_shared<InMemoryPluginState>(),
+                                others, LentGuard::kCompared, machine ? *machine : nullptr);
   if (!policy) return failed(policy.error());
   static_cast<void>((*policy)->capabilities());
-  Json said = Json::object();
+  Json said = {{"warnings", warnings->take()}};
   if ((*policy)->annotations()) said["annotations"] = *(*policy)->annotations();
   // A start does not destroy it either.
   static_cast<void>(new std::shared_ptr<PluginPolicy>(*std::move(policy)));
-  return said.dump();
+  return said.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 Result<config::PluginSection> read_section(const std::filesystem::path& plugin_dir, const std::string& name,
@@ -228,6 +255,9 @@ PluginInspection inspect_plugins(const config::RawConfig& raw, const CrashLog* c
     std::optional<Json> said;
     if (loaded != loading.end()) said = create_in_child(raw, options, loaded->second, found);
     found.annotations.add_plugin(options.name, said ? annotations_in(*said) : std::nullopt);
+    if (!said) continue;
+    for (const Json& warning : (*said)["warnings"])
+      found.warnings.push_back(plugin_mistake(raw, options.name, warning.get<std::string>()));
   }
   return found;
 }

@@ -8,6 +8,7 @@
 #include <boost/dll/shared_library.hpp>
 #include <optional>
 
+#include "core/plugin/call/abi_request.hpp"
 #include "core/plugin/call/barrier.hpp"
 #include "core/plugin/call/lent_block.hpp"
 #include "core/plugin/host/crash_mark.hpp"
@@ -191,15 +192,18 @@ bool PluginLibrary::file_has_changed() const { return FileIdentity::of(path_) !=
 
 Result<std::shared_ptr<PluginPolicy>> PluginLibrary::create(
     const std::vector<std::pair<std::string, std::string>>& values, std::shared_ptr<Log> log,
-    std::shared_ptr<store::PluginStateStore> state, const std::map<std::string, std::string>& others,
-    LentGuard guard) const {
+    std::shared_ptr<store::PluginStateStore> state, const std::map<std::string, std::string>& others, LentGuard guard,
+    std::shared_ptr<const topology::Topology> machine) const {
   auto options = with_defaults(options_, values);
   if (!options) return refuse(id_, options.error());
   auto host = std::make_unique<PluginHost>(id_, std::move(log), std::move(state));
   LentBlock shown({.guard = guard});
   CreateReply creation;
+  std::optional<AbiTopology> shown_machine;
+  if (machine != nullptr) shown_machine.emplace(std::move(machine));
   const auto* request = shown.copy_struct(topolet_create_request{sizeof(topolet_create_request), 0, host->view(),
-                                                                 shown.copy_pairs(*options), shown.copy_pairs(others)});
+                                                                 shown.copy_pairs(*options), shown.copy_pairs(others),
+                                                                 shown_machine ? &shown_machine->view() : nullptr});
   const auto* sink =
       shown.copy_struct(topolet_error_sink{sizeof(topolet_error_sink), 0, &creation, &CreateReply::set_error});
   shown.seal();

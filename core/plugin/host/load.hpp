@@ -47,12 +47,14 @@ class PluginLibrary {
   /// Creates an instance. `values`: option name → value; options left out get their default.
   /// INVALID_ARGUMENT for an unknown option or a bad value; INTERNAL when the plugin's create() fails, with its reason.
   /// `state`: where it keeps values; without, the plugin is told that there is none. `others`: what other plugins are
-  /// made with, by "PLUGIN.OPTION". `guard`: of what is shown to create().
+  /// made with, by "PLUGIN.OPTION". `guard`: of what is shown to create(). `machine`: to judge options by; null: not
+  /// known.
   Result<std::shared_ptr<PluginPolicy>> create(const std::vector<std::pair<std::string, std::string>>& values,
                                                std::shared_ptr<Log> log,
                                                std::shared_ptr<store::PluginStateStore> state = nullptr,
                                                const std::map<std::string, std::string>& others = {},
-                                               LentGuard guard = LentGuard::kCompared) const;
+                                               LentGuard guard = LentGuard::kCompared,
+                                               std::shared_ptr<const topology::Topology> machine = nullptr) const;
 
  private:
   PluginLibrary() = default;

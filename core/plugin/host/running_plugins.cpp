@@ -28,6 +28,7 @@ RunningPlugins::RunningPlugins(PolicyThread::Options options, Deps deps, std::sh
     : log_(options.log),
       crashes_(deps.crashes),
       control_(deps.control),
+      machine_(std::move(deps.machine)),
       state_(std::move(state)),
       policy_thread_(std::move(options)) {}
 
@@ -69,7 +70,11 @@ Status RunningPlugins::check_annotations(const LoadedConfig& setup, const placem
 placement::KnownAnnotations RunningPlugins::annotations_of(const LoadedPlugins& plugins) {
   placement::KnownAnnotations known = placement::core_annotations();
   for (const LoadedPlugin& plugin : plugins) {
-    known.add_plugin(plugin.id(), plugin.policy != nullptr ? plugin.policy->annotations() : std::nullopt);
+    if (plugin.policy == nullptr) {
+      known.add_plugin(plugin.id(), std::nullopt);
+    } else {
+      known.add_plugin(plugin.id(), plugin.policy->annotations(), plugin.policy->taking_annotations());
+    }
   }
   return known;
 }
@@ -139,9 +144,12 @@ Result<std::shared_ptr<PluginPolicy>> RunningPlugins::make_policy(
     return Error{Code::kFailedPrecondition, fmt::format("plugin {}: {}", id, stuck_message(*stuck))};
   }
   const auto created = std::make_shared<std::optional<Result<std::shared_ptr<PluginPolicy>>>>();
-  const Status back = control_.run(id, "create", [created, library, options, others, log = log_, state = state_] {
-    created->emplace(library.create({options.values.begin(), options.values.end()}, log, state, others));
-  });
+  const auto create = [created, library, options, others, log = log_, state = state_,
+                       machine = machine_ ? machine_() : nullptr] {
+    created->emplace(library.create({options.values.begin(), options.values.end()}, log, state, others,
+                                    LentGuard::kCompared, machine));
+  };
+  const Status back = control_.run(id, "create", create);
   if (!back) return back.error();
   if (!created->has_value()) return Error{Code::kInternal, fmt::format("plugin {}: create failed; see the log", id)};
   if (!**created) return (*created)->error();

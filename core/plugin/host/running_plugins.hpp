@@ -41,6 +41,8 @@ class RunningPlugins {
   struct Deps {
     CrashLog& crashes;
     ControlThread& control;
+    /// The machine as it is, which plugins judge their options by; empty, or null: not known.
+    std::function<std::shared_ptr<const topology::Topology>()> machine = {};
   };
   RunningPlugins(PolicyThread::Options options, Deps deps, std::shared_ptr<store::PluginStateStore> state);
   ~RunningPlugins();
@@ -126,6 +128,7 @@ class RunningPlugins {
   const std::shared_ptr<Log> log_;
   CrashLog& crashes_;
   ControlThread& control_;
+  const std::function<std::shared_ptr<const topology::Topology>()> machine_;
   const std::shared_ptr<store::PluginStateStore> state_;
   PolicyThread policy_thread_;
   Mutex reload_mutex_;

@@ -63,7 +63,7 @@ static int32_t number(topolet_kvs options, const char* name, int32_t default_val
 static const void* get_capability(const topolet_instance* instance, topolet_str id) {
   static const topolet_score kScore = {sizeof(topolet_score), 0, score};
   /* It reads no topolet.io annotation. */
-  static const topolet_annotations kAnnotations = {sizeof(topolet_annotations), 0, {NULL, 0}};
+  static const topolet_annotations kAnnotations = {sizeof(topolet_annotations), 0, {NULL, 0}, {NULL, 0}};
   (void)instance;
   if (topolet_str_is(id, TOPOLET_SCORE_ID)) return &kScore;
   return topolet_str_is(id, TOPOLET_ANNOTATIONS_ID) ? &kAnnotations : NULL;

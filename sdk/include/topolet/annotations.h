@@ -1,5 +1,5 @@
 /* Capability "topolet.annotations/1" of a plugin: it names the annotations that it reads. With the names of all plugins
- * the host can tell people which annotation they have misspelt. */
+ * the host can tell people which annotation they have misspelt, and leave out what a pod may not use. */
 #ifndef TOPOLET_ANNOTATIONS_H
 #define TOPOLET_ANNOTATIONS_H
 
@@ -25,6 +25,12 @@ typedef struct topolet_annotations {
    * ignore are among them. Each consists of letters, digits, '-', '_' and '.', and begins and ends with a letter or
    * digit. Read once, after create(). */
   topolet_strs names;
+
+  /* Those by which a container gets more from others than it requests, such as threads that are kept idle for it: key =
+   * one of `names`, value = the value that does, or empty for any. Where the namespace of a pod may not have that
+   * (placement.exclusive-namespaces), the host leaves them out of topolet_workload.settings and says so, so that the
+   * plugin needs no rule of its own. At most TOPOLET_ANNOTATIONS_MAX_NAMES. */
+  topolet_kvs taking;
 } topolet_annotations;
 
 #ifdef __cplusplus

@@ -77,6 +77,15 @@ concept AnnotatedPolicy = Policy<P> && requires {
   { P::kAnnotations.size() } -> std::convertible_to<std::size_t>;
 };
 
+/// kTakingAnnotations, a static constexpr std::array<topolet_kv, N>, names those of them by which a container gets more
+/// from others than it requests: {name, the value that does, or empty for any}. The host leaves these out where the
+/// pod may not have that.
+template <class P>
+concept TakingPolicy = AnnotatedPolicy<P> && requires {
+  { P::kTakingAnnotations.data() } -> std::convertible_to<const topolet_kv*>;
+  { P::kTakingAnnotations.size() } -> std::convertible_to<std::size_t>;
+};
+
 namespace detail {
 
 /// Runs `call`; if it throws, reports the exception's text to `sink`.
@@ -112,6 +121,7 @@ TOPOLET_DETAIL_NAMES(adjust);
 TOPOLET_DETAIL_NAMES(notify);
 TOPOLET_DETAIL_NAMES(tick);
 TOPOLET_DETAIL_NAMES(kAnnotations);
+TOPOLET_DETAIL_NAMES(kTakingAnnotations);
 #undef TOPOLET_DETAIL_NAMES
 
 /// Fails to compile with a readable message if a method of the policy has the wrong signature. Only for classes that
@@ -132,7 +142,18 @@ constexpr bool check_methods() {
                 "interval_ms() that returns std::uint32_t");
   static_assert(!names_kAnnotations<P> || AnnotatedPolicy<P>,
                 "kAnnotations must be a public static constexpr std::array<topolet_str, N>");
+  static_assert(!names_kTakingAnnotations<P> || TakingPolicy<P>,
+                "kTakingAnnotations must be a public static constexpr std::array<topolet_kv, N> beside kAnnotations");
   return true;
+}
+
+template <class P>
+constexpr topolet_kvs taking_annotations_of() {
+  if constexpr (TakingPolicy<P>) {
+    return {P::kTakingAnnotations.data(), P::kTakingAnnotations.size()};
+  } else {
+    return {nullptr, 0};
+  }
 }
 
 template <Policy P>
@@ -177,7 +198,7 @@ struct Instance {
     }
     if constexpr (AnnotatedPolicy<P>) {
       static constexpr topolet_annotations kNames = {
-          sizeof(topolet_annotations), 0, {P::kAnnotations.data(), P::kAnnotations.size()}};
+          sizeof(topolet_annotations), 0, {P::kAnnotations.data(), P::kAnnotations.size()}, taking_annotations_of<P>()};
       if (text(id) == TOPOLET_ANNOTATIONS_ID) return &kNames;
     }
     return nullptr;
@@ -264,8 +285,9 @@ std::int32_t create(const topolet_create_request* request, const topolet_error_s
                 "a policy needs score(const topolet_request&, topolet::sdk::Scores&) or "
                 "pick(const topolet_pick_request&, topolet::sdk::Picks&), or one of adjust, notify and tick");
   const topolet_kvs others = TOPOLET_HAS(request, others) ? request->others : topolet_kvs{nullptr, 0};
+  const topolet_topology* const machine = TOPOLET_HAS(request, topology) ? request->topology : nullptr;
   const std::int32_t status = stop_exceptions(error, error->set, [&] {
-    *instance = &(new Instance<P>(Options(request->options, others), Host(request->host)))->view;
+    *instance = &(new Instance<P>(Options(request->options, others, machine), Host(request->host)))->view;
   });
   return status == TOPOLET_OK ? TOPOLET_OK : TOPOLET_FAILED;
 }
@@ -276,7 +298,7 @@ std::int32_t create(const topolet_create_request* request, const topolet_error_s
 /// Makes a policy class a plugin. Use it once per plugin, outside any namespace. `id` and `version` are string
 /// literals, `table` is a constexpr std::array<topolet_option, N>. A `static constexpr std::uint32_t kDefaultWeight` in
 /// the class is the policy's weight where the configuration sets none; without it the weight is 1. `kAnnotations` names
-/// the annotations that it reads (see AnnotatedPolicy).
+/// the annotations that it reads (see AnnotatedPolicy), `kTakingAnnotations` those of them that take (TakingPolicy).
 #define TOPOLET_PLUGIN(PolicyClass, id, version, table)                                                               \
   constinit const topolet_plugin_entry topolet_plugin_v1 = {sizeof(topolet_plugin_entry),                             \
                                                             TOPOLET_ABI_MINOR,                                        \

@@ -30,6 +30,8 @@ static int32_t create(const topolet_create_request* request, const topolet_error
   static const topolet_str kTooLong[] = {TOPOLET_STR(LONGEST "4")};
   static const topolet_str kEmpty[] = {{NULL, 0}};
   static const topolet_str kNowhere[] = {{NULL, 3}};
+  static const topolet_kv kTaking[] = {{TOPOLET_STR("tenant"), {NULL, 0}}, {TOPOLET_STR("landlord"), {NULL, 0}}};
+  static const topolet_kv kTakingNull[] = {{TOPOLET_STR("tenant"), {NULL, 3}}};
   static topolet_str many[TOPOLET_ANNOTATIONS_MAX_NAMES + 1];
   const topolet_str names = request->options.items[0].value;
   (void)error;
@@ -48,6 +50,23 @@ static int32_t create(const topolet_create_request* request, const topolet_error
   if (topolet_str_is(names, "too-many")) {
     g_annotations.names.items = many;
     g_annotations.names.count = sizeof(many) / sizeof(many[0]);
+  }
+  g_annotations.taking.count = 0;
+  g_annotations.taking.items = kTaking;
+  if (topolet_str_is(names, "taking")) g_annotations.taking.count = 1;
+  if (topolet_str_is(names, "before-taking")) {
+    g_annotations.struct_size = offsetof(topolet_annotations, taking);
+    g_annotations.taking.count = 1;
+  }
+  if (topolet_str_is(names, "taking-other")) g_annotations.taking.count = 2;
+  if (topolet_str_is(names, "taking-too-many")) g_annotations.taking.count = TOPOLET_ANNOTATIONS_MAX_NAMES + 1;
+  if (topolet_str_is(names, "taking-null")) {
+    g_annotations.taking.items = kTakingNull;
+    g_annotations.taking.count = 1;
+  }
+  if (topolet_str_is(names, "taking-nowhere")) {
+    g_annotations.taking.items = NULL;
+    g_annotations.taking.count = 1;
   }
   *instance = &kInstance;
   return TOPOLET_OK;

@@ -70,6 +70,12 @@ TEST(NumaMemoryOutsideNodes, IsOnTheEmptiestNodeOfThePackage) {
   EXPECT_EQ(bound(12 * kGiB), "") << "3 GiB of node 0 are free";
 }
 
+TEST_F(NumaMemory, ThatIsNotBoundIsSaid) {
+  EXPECT_EQ(bound(asking(kGiB), 2, set_of({0}), set_of({0}), {}),
+            "memory is not bound, and considered as a preference only (memory = none)");
+  EXPECT_EQ(bound(asking(0), 2, set_of({0}), set_of({0}), {}), "") << "it asks for none";
+}
+
 TEST_F(NumaMemory, RejectsANodeWithTooLittleMemoryAndSaysWhatItHas) {
   ledger_.place_exclusive(asking(kGiB * 5 / 2), set_of({0}), {}, set_of({0}));
   const auto verdicts = score(asking(2 * kGiB), 2);
@@ -148,7 +154,8 @@ TEST_F(NumaMemory, AddsNodesUntilTheMemorySuffices) {
 
 TEST_F(NumaMemory, BindsOnlyContainersWithALimitAndOnlyWithTheOption) {
   EXPECT_EQ(bound({}, 2, set_of({0}), set_of({0, 1})), "");
-  EXPECT_EQ(bound(asking(kGiB), 2, set_of({0}), set_of({0, 1}), {}), "");
+  EXPECT_EQ(bound(asking(kGiB), 2, set_of({0}), set_of({0, 1}), {}),
+            "memory is not bound, and considered as a preference only (memory = none)");
   EXPECT_EQ(bound(asking(kGiB), 2, set_of({0}), set_of({0, 1}), {{"memory", "bind"}, {"policy", "none"}}), "0");
 }
 

@@ -206,16 +206,20 @@ inline std::string_view value_of(topolet_kvs pairs, std::string_view key) {
 /// The values of the options that a policy is created with.
 class Options {
  public:
-  explicit Options(topolet_kvs values, topolet_kvs others = {nullptr, 0}) : values_(values), others_(others) {}
+  explicit Options(topolet_kvs values, topolet_kvs others = {nullptr, 0}, const topolet_topology* machine = nullptr)
+      : values_(values), others_(others), machine_(machine) {}
   /// The value of an option in the plugin's table; empty for a name that is not in the table.
   std::string_view operator[](std::string_view name) const { return value_of(values_, name); }
   /// The value of another plugin's option, "ID.OPTION", or of "placement.min-shared-cpus"; empty if that
   /// plugin is not enabled or has no such option.
   std::string_view of_other(std::string_view name) const { return value_of(others_, name); }
+  /// The machine as it is when the policy is created, to judge the options by; null where the host does not know it.
+  const topolet_topology* machine() const { return machine_; }
 
  private:
   topolet_kvs values_;
   topolet_kvs others_;
+  const topolet_topology* machine_;
 };
 
 }  // namespace topolet::sdk

@@ -103,7 +103,8 @@ class Plugin {
     std::vector<topolet_kv> of_others;
     for (const auto& [name, value] : others) of_others.push_back({borrow(name), borrow(value)});
     const topolet_create_request request{
-        sizeof(request), 0, host.view(), {options.data(), options.size()}, {of_others.data(), of_others.size()}};
+        sizeof(request), 0, host.view(), {options.data(), options.size()}, {of_others.data(), of_others.size()},
+        nullptr};
     std::string why = "no reason given";
     const topolet_error_sink sink{sizeof(sink), 0, &why, [](const topolet_error_sink* to, topolet_str message) {
                                     *static_cast<std::string*>(to->context) = text(message);
@@ -125,6 +126,17 @@ class Plugin {
     const topolet_strs names = capability<topolet_annotations>(TOPOLET_ANNOTATIONS_ID).names;
     std::vector<std::string> copies;
     for (std::size_t i = 0; i < names.count; ++i) copies.emplace_back(text(names.items[i]));
+    return copies;
+  }
+
+  /// Those of them that it says take more from others than a container requests, as NAME or NAME = VALUE.
+  std::vector<std::string> taking_annotations() const {
+    const topolet_kvs taking = capability<topolet_annotations>(TOPOLET_ANNOTATIONS_ID).taking;
+    std::vector<std::string> copies;
+    for (std::size_t i = 0; i < taking.count; ++i) {
+      const std::string value(text(taking.items[i].value));
+      copies.push_back(std::string(text(taking.items[i].key)) + (value.empty() ? "" : " = " + value));
+    }
     return copies;
   }
 
