@@ -404,14 +404,11 @@ Result<Upkeep> SqliteStore::do_upkeep(const Moment& now, std::int64_t rows) {
   }
   const auto step = retention_.next_step(database_, now);
   if (!step) return step.error();
-  if (step->lowers_mark) {
-    const Status lowered = in_transaction([&] { return Retention::lower_mark(database_, now.wall_ms); });
-    if (!lowered) return lowered.error();
-    return Upkeep{.has_more = true, .notices = step->notices};
+  if (!step->rows.empty()) {
+    const Status written = in_transaction([&] { return Retention::write_rows(database_, *step); });
+    if (!written) return written.error();
   }
-  if (step->remembers_keep) {
-    if (Status kept = in_transaction([&] { return retention_.remember_keep(database_); }); !kept) return kept.error();
-  }
+  if (step->looks_again) return Upkeep{.has_more = true, .notices = step->notices};
   if (const std::int64_t mark = step->mark_ms; mark > 0) {
     const auto deleted = in_transaction([&] { return prune_slice(database_, mark, rows); });
     if (!deleted) return deleted.error();

@@ -369,6 +369,82 @@ TEST_F(RetentionTest, KeepsWhatIsThereWhileTheClockIsBehind) {
   EXPECT_EQ(count(), "400");
 }
 
+TEST_F(RetentionTest, FollowsAClockThatWasSetForwardAndStaysSo) {
+  const auto store = open_with(kThirtyDays);
+  place_hourly(*store, 400);
+  tidy_up_at(*store, -19'000, 0);
+  EXPECT_EQ(tidy_up_at(*store, 47, 0.1), 0);
+  EXPECT_EQ(tidy_up_at(*store, 48.1, 1.2), 0) << "it is followed, and what is old now waits for a day";
+  EXPECT_EQ(tidy_up_at(*store, 49.2, 2.3), 400);
+}
+
+/// A right one: the clock comes back.
+TEST_F(RetentionTest, RaisesAMarkAgainThatAClockBehindHasLowered) {
+  for (const bool restarts : {false, true}) {
+    SCOPED_TRACE(restarts);
+    auto store = open_with(kThirtyDays);
+    place_hourly(*store, 400);
+    tidy_up_at(*store, 17, 0);
+    EXPECT_EQ(tidy_up_at(*store, 31, 14), 23);
+    EXPECT_EQ(tidy_up_at(*store, -365, 14.001), 0);
+    EXPECT_EQ(*pruned_until(connect()), kStart - 365 * kDay);
+    EXPECT_EQ(tidy_up_at(*store, -400, 14.002), 0) << "and further back";
+    if (restarts) store.reset();
+    if (restarts) store = open_with(kThirtyDays);
+    tidy_up_at(*store, 31, 14.003);
+    EXPECT_EQ(*pruned_until(connect()), kStart + kDay);
+    EXPECT_THAT(notices_.back(), HasSubstr("the clock was behind: the history may have gaps until 2023-11-15"));
+    EXPECT_EQ(value("SELECT count(*) FROM retention WHERE subject LIKE 'lowered%'"), "0");
+    store.reset();
+    std::filesystem::remove(directory() / "state.db");
+  }
+}
+
+TEST_F(RetentionTest, TheDayGoesOnInTheNextRunAndOnlyWhatHasWaitedGoes) {
+  {
+    const auto store = open_with(kThirtyDays);
+    place_hourly(*store, 400);
+    tidy_up_at(*store, 40, 0);
+    EXPECT_EQ(tidy_up_at(*store, 40.6, 0.6), 0);
+  }
+  {
+    const auto ahead = open_with(kThirtyDays);
+    EXPECT_EQ(tidy_up_at(*ahead, 40 + 365, 100), 0);
+    EXPECT_EQ(tidy_up_at(*ahead, 40 + 365, 100.3), 0);
+    EXPECT_THAT(notices_, SizeIs(1)) << "the same day";
+  }
+  const auto ahead = open_with(kThirtyDays);
+  EXPECT_EQ(tidy_up_at(*ahead, 40 + 365, 200), 0);
+  EXPECT_EQ(tidy_up_at(*ahead, 40 + 365, 200.2), 266) << "what was older on day 40, and has come to be since";
+  EXPECT_EQ(tidy_up_at(*ahead, 40 + 365, 200.3), 0);
+  EXPECT_EQ(value("SELECT mark FROM retention WHERE subject = 'waited_ms'"), "8640000") << "another day has begun";
+}
+
+TEST_F(RetentionTest, OfAFewDecisionsOneNeedNotWait) {
+  const auto store = open_with(kThirtyDays);
+  for (int day = 0; day < 9; ++day) end(*store, day * 5, place(*store, day * 5, fmt::format("c{}", day)));
+  tidy_up_at(*store, 40, 0);
+  EXPECT_EQ(tidy_up_at(*store, 41, 1.5), 3) << "of more than two days";
+  EXPECT_EQ(tidy_up_at(*store, 46, 6), 1);
+  EXPECT_THAT(notices_, SizeIs(1)) << "one of six is few";
+}
+
+TEST_F(RetentionTest, AKeepThatIsFiniteNowIsMeantUnlessTheClockMayBeAhead) {
+  for (const int ahead : {0, 365}) {
+    SCOPED_TRACE(ahead);
+    notices_.clear();
+    {
+      const auto store = open_with({.keep = std::chrono::milliseconds(0)});
+      place_hourly(*store, 400);
+      tidy_up_at(*store, 17, 0);
+    }
+    const auto store = open_with({.keep = std::chrono::hours(48)});
+    EXPECT_EQ(tidy_up_at(*store, 17 + ahead, 0), ahead == 0 ? 359 : 0);
+    EXPECT_THAT(notices_.at(0), HasSubstr(ahead == 0 ? "daemon.keep was for ever" : "are older than daemon.keep"));
+    std::filesystem::remove(directory() / "state.db");
+  }
+}
+
 TEST_F(RetentionTest, DeletesBecauseOfTheSizeWhateverTheClockSays) {
   const auto store = open_with({.keep = std::chrono::hours(30 * 24), .keep_bytes = 4096});
   place_hourly(*store, 400);
