@@ -363,6 +363,12 @@ FROM allocation a CROSS JOIN decided d USING (decision)
 ORDER BY d.pod_namespace, d.pod_name, d.container, d.attempt;
 )sql";
 
+/// Whether anybody tells what CPU a container requests.
+constexpr const char* kColumnsV12 = R"sql(
+ALTER TABLE decided ADD COLUMN cpu_request_certainty TEXT NOT NULL DEFAULT 'told';
+ALTER TABLE allocation ADD COLUMN cpu_request_certainty TEXT NOT NULL DEFAULT 'told';
+)sql";
+
 std::int64_t newest(const std::vector<Migration>& steps) { return steps.back().version; }
 
 Result<std::int64_t> version_of(const Database& database) {
@@ -463,6 +469,7 @@ const std::vector<Migration>& migrations() {
       {9, kColumnsV9},
       {10, kTablesV10},
       {11, kColumnsV11},
+      {12, kColumnsV12},
   };
   return kSteps;
 }

@@ -109,6 +109,7 @@ json to_json(const v1::Container& container) {
           {"conflict", container.conflict()},
           {"squeeze", container.squeeze()},
           {"cpu_request_milli", container.cpu_request_milli()},
+          {"cpu_request_certainty", container.cpu_request_certainty()},
           {"cpu_limit_milli", container.cpu_limit_milli()},
           {"memory_request_bytes", container.memory_request_bytes()},
           {"memory_request_estimated", container.memory_request_estimated()},

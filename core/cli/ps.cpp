@@ -30,6 +30,20 @@ constexpr const char* kNoColumnsSeen = ", '' AS seen_on, '' AS overlapped, '' AS
 constexpr const char* kShownSeen =
     "CASE p.overruled_since WHEN '' THEN '' ELSE 'yes' END AS overruled, p.seen_on AS \"seen on\", ";
 
+/// With "{}" for the CPU request.
+constexpr const char* kWideColumns =
+    ", p.attempt, a.qos, {}, a.cpu_limit_milli, a.memory_request_bytes, a.memory_limit_bytes, a.phase, a.pod_uid, "
+    "p.container_id, p.decision";
+
+/// Where nobody tells it, the database has what is counted for it.
+std::string request_column(bool knows_certainty, bool is_table) {
+  if (!knows_certainty) return "a.cpu_request_milli";
+  return fmt::format(
+      "CASE a.cpu_request_certainty WHEN 'unknown' THEN {} ELSE a.cpu_request_milli END AS cpu_request_milli, "
+      "a.cpu_request_certainty",
+      is_table ? "'unknown'" : "NULL");
+}
+
 }  // namespace
 
 void declare_ps(Options& options) {
@@ -55,6 +69,8 @@ Status show_placements(const Invocation& invocation) {
   const auto knows_seen = (*database)->has_column("allocation", "seen_on");
   if (!knows_seen) return knows_seen.error();
   const char* const seen = *knows_seen ? kSeenColumns : kNoColumnsSeen;
+  const auto knows_certainty = (*database)->has_column("allocation", "cpu_request_certainty");
+  if (!knows_certainty) return knows_certainty.error();
   const bool needs_allocation = *knows_squeezed || invocation.has("wide");
   const std::string sql = fmt::format(
       "SELECT p.namespace, p.pod, p.container, substr(p.container_id, 1, 12) AS id, p.state, p.mode, p.cpus, "
@@ -63,9 +79,7 @@ Status show_placements(const Invocation& invocation) {
       "ORDER BY p.namespace, p.pod, p.container, p.attempt",
       is_table ? fmt::format("{} AS squeezed, {}", squeezed, *knows_seen ? kShownSeen : "") : "",
       is_table ? "reason when placed" : "reason",
-      invocation.has("wide") ? ", p.attempt, a.qos, a.cpu_request_milli, a.cpu_limit_milli, a.memory_request_bytes, "
-                               "a.memory_limit_bytes, a.phase, a.pod_uid, p.container_id, p.decision"
-                             : "",
+      invocation.has("wide") ? fmt::format(kWideColumns, request_column(*knows_certainty, is_table)) : "",
       is_table ? "" : fmt::format(", {} AS squeezed", squeezed), is_table ? "" : seen,
       needs_allocation ? "JOIN allocation a USING (decision)" : "");
   const bool is_filtered = invocation.has("node") || invocation.has("namespace");

@@ -94,6 +94,8 @@ WhyShared why_shared(NotExclusive why) {
       return {"its QoS class is Burstable", false};
     case NotExclusive::kBestEffort:
       return {"its QoS class is BestEffort", false};
+    case NotExclusive::kUnknownDemand:
+      return {"neither the runtime nor the kernel tells exactly what it requests", false};
     case NotExclusive::kFractionalRequest:
       return {"its CPU request is not a whole number", false};
     case NotExclusive::kNoRequest:
@@ -404,6 +406,7 @@ Result<Adjustment> Policy::adjust(const PolicyRequest& /*request*/, const Chosen
 std::uint32_t whole_cpus(const Workload& workload) {
   const std::int64_t milli = workload.demand.cpu_request_milli;
   if (workload.qos != Qos::kGuaranteed || milli <= 0 || milli % 1000 != 0) return 0;
+  if (workload.demand.cpu_request_certainty != Certainty::kTold) return 0;
   return static_cast<std::uint32_t>(milli / 1000);
 }
 
@@ -418,6 +421,9 @@ ExclusiveClaim exclusive_claim(const Workload& workload, const PlacementRules& r
   const CpusAnnotation annotation = cpus_annotation(workload);
   if (annotation == CpusAnnotation::kNone) return {0, NotExclusive::kAnnotatedNone};
   if (annotation == CpusAnnotation::kShared) return {0, NotExclusive::kAnnotatedShared};
+  if (workload.qos == Qos::kUnknown) return {0, NotExclusive::kUnknownDemand};
+  if (workload.qos != Qos::kBestEffort && workload.demand.cpu_request_certainty != Certainty::kTold)
+    return {0, NotExclusive::kUnknownDemand};
   if (annotation != CpusAnnotation::kAbsent) {
     const std::int64_t milli = workload.demand.cpu_request_milli;
     if (milli <= 0) return {0, NotExclusive::kNoRequest};

@@ -122,6 +122,7 @@ enum class NotExclusive : std::uint8_t {
   kAnnotatedShared,      ///< topolet.io/cpus = shared
   kBurstable,            ///< neither Guaranteed nor annotated
   kBestEffort,           ///< neither Guaranteed nor annotated
+  kUnknownDemand,        ///< it was found, and nobody tells exactly what it requests
   kFractionalRequest,    ///< Guaranteed, but not for whole CPUs
   kNoRequest,            ///< annotated, but it asks for no CPU
   kUnknownRequest,       ///< for 256 CPUs or more, and without a limit

@@ -14,6 +14,20 @@ std::string_view to_string(Qos qos) {
       return "burstable";
     case Qos::kBestEffort:
       return "besteffort";
+    case Qos::kUnknown:
+      return "unknown";
+  }
+  return "?";
+}
+
+std::string_view to_string(Certainty certainty) {
+  switch (certainty) {
+    case Certainty::kTold:
+      return "told";
+    case Certainty::kEstimated:
+      return "estimated";
+    case Certainty::kUnknown:
+      return "unknown";
   }
   return "?";
 }
@@ -36,6 +50,10 @@ bool needs_more_memory(const Demand& before, const Demand& after) {
     const auto had = before.hugepage_limit_bytes.find(pages.first);
     return pages.second > (had == before.hugepage_limit_bytes.end() ? 0 : had->second);
   });
+}
+
+bool is_unknown(const Workload& workload) {
+  return workload.qos == Qos::kUnknown || workload.demand.cpu_request_certainty == Certainty::kUnknown;
 }
 
 std::string display_name(std::string_view pod_namespace, std::string_view pod, std::string_view container) {

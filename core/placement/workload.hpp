@@ -15,9 +15,23 @@
 
 namespace topolet::placement {
 
-enum class Qos : std::uint8_t { kGuaranteed, kBurstable, kBestEffort };
+enum class Qos : std::uint8_t {
+  kGuaranteed,
+  kBurstable,
+  kBestEffort,
+  kUnknown,  ///< of a container that was found: neither the runtime nor the kernel tells
+};
 
-std::string_view to_string(Qos qos);  // "guaranteed", "burstable", "besteffort"
+std::string_view to_string(Qos qos);  // "guaranteed", "burstable", "besteffort", "unknown"
+
+/// How the amount is known that a container requests.
+enum class Certainty : std::uint8_t {
+  kTold,       ///< as it was asked for
+  kEstimated,  ///< at most so much: what the kernel shows is rounded
+  kUnknown,    ///< nobody tells: the amount is what is counted for it
+};
+
+std::string_view to_string(Certainty certainty);  // "told", "estimated", "unknown"
 
 /// What stays the same between a create and its retry. A restarted container comes with the next attempt.
 struct ContainerKey {
@@ -36,6 +50,7 @@ struct Demand {
   bool memory_request_estimated = false;  ///< read from oom_score_adj, in steps of 0.1 % of the machine
   std::int64_t memory_limit_bytes = 0;    ///< 0 = unlimited
   std::map<std::string, std::int64_t> hugepage_limit_bytes;  ///< by page size as the CRI writes it, such as "2MB"
+  Certainty cpu_request_certainty = Certainty::kTold;
 
   friend bool operator==(const Demand&, const Demand&) = default;
 };
@@ -48,6 +63,9 @@ bool is_cpu_request_unknown(const Demand& demand);
 /// Whether a container that asked for `before` needs more memory, or more huge pages of some size, if it asks for
 /// `after`. What it needs is its request, or its limit where the request is not known.
 bool needs_more_memory(const Demand& before, const Demand& after);
+
+/// What is counted for a container if nobody tells what it requests, nor a limit.
+constexpr std::int64_t kCountedForUnknownMilli = 1000;
 
 struct Workload {
   ContainerKey key;
@@ -75,6 +93,10 @@ struct Workload {
 
   friend bool operator==(const Workload&, const Workload&) = default;
 };
+
+/// Whether nobody tells what it is or what it requests: then it is not called anything that it may not be, and stays
+/// where it is seen.
+bool is_unknown(const Workload& workload);
 
 /// How people name a container: NAMESPACE/POD/CONTAINER.
 std::string display_name(std::string_view pod_namespace, std::string_view pod, std::string_view container);

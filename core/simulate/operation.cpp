@@ -162,6 +162,14 @@ SandboxState sandbox_state_of(const json& value, std::string_view key) {
   return state == "gone" ? SandboxState::kGone : SandboxState::kNotReady;
 }
 
+RuntimeTells tells_of(const json& value, std::string_view key) {
+  const std::string tells = one_of(value, key, {"containerd", "crio", "dockerd", "process", "nothing"});
+  if (tells == "crio") return RuntimeTells::kSpec;
+  if (tells == "dockerd") return RuntimeTells::kProcess;
+  if (tells == "process") return RuntimeTells::kProcessAlone;
+  return tells == "nothing" ? RuntimeTells::kNothing : RuntimeTells::kAll;
+}
+
 using Reader = std::function<void(Operation&, const json&, std::string_view)>;
 using Readers = std::map<std::string, Reader, std::less<>>;
 
@@ -309,6 +317,7 @@ Readers readers_of(OperationKind kind) {
            }}};
     case OperationKind::kRuntime:
       return {{"next", [](Operation& o, const json& v, std::string_view k) { o.next = next_of(v, k); }},
+              {"tells", [](Operation& o, const json& v, std::string_view k) { o.tells = tells_of(v, k); }},
               {"call", [](Operation& o, const json& v, std::string_view k) { o.answer_to = answer_to_of(v, k); }}};
     case OperationKind::kRestart:
       return {{"at", [](Operation& o, const json& v, std::string_view k) { o.kill_at = kill_at_of(v, k); }},
@@ -353,7 +362,7 @@ std::vector<std::string> needed_by(OperationKind kind) {
     case OperationKind::kClock:
       return {};
     case OperationKind::kRuntime:
-      return {"next"};
+      return {};
     case OperationKind::kRestart:
       return {};
     case OperationKind::kCapacity:
@@ -390,6 +399,10 @@ Operation read(const json& object) {
   }
   if (operation.kind == OperationKind::kClock && !object.contains("advance_s") && !object.contains("wall_s"))
     throw InvalidLine("clock needs \"advance_s\", for time to pass, or \"wall_s\", by which the wall clock is set");
+  if (operation.kind == OperationKind::kRuntime && !object.contains("next") && !object.contains("tells"))
+    throw InvalidLine("runtime needs \"next\", its next answer, or \"tells\", how much it tells of containers");
+  if (operation.kind == OperationKind::kRuntime && !object.contains("next") && object.contains("call"))
+    throw InvalidLine("\"call\" of runtime is about its \"next\" answer");
   if (operation.kind == OperationKind::kRestart && !operation.kill_at) {
     for (const char* field : {"calls", "repeat"}) {
       if (!object.contains(field)) continue;

@@ -103,7 +103,8 @@ struct Operation {
 
   std::chrono::milliseconds advance{0};
   std::chrono::milliseconds wall_jump{0};
-  NextResponse next = NextResponse::kSucceed;
+  std::optional<NextResponse> next;  ///< runtime
+  std::optional<RuntimeTells> tells;
   FaultedCall answer_to = FaultedCall::kCreate;
 
   std::optional<KillPoint::At> kill_at;  ///< restart: none is at once

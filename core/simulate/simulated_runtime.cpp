@@ -129,6 +129,7 @@ cri::RuntimeResponse SimulatedRuntime::run_pod(const std::string& bytes) {
   sandbox.set_id(fmt::format("sandbox-{:08}", ++last_number_));
   *sandbox.mutable_metadata() = request.config().metadata();
   sandbox.set_runtime_handler(request.runtime_handler());
+  *sandbox.mutable_annotations() = request.config().annotations();
   records_->sandboxes[sandbox.id()] = sandbox;
   return ok_answer_with_id(sandbox.id());
 }
@@ -211,13 +212,32 @@ void SimulatedRuntime::set_cpuset(const std::string& pod, const std::string& con
   }
 }
 
-std::optional<CpuSet> SimulatedRuntime::kernel_cpus(std::int64_t pid) const {
+const SimulatedRuntime::Container* SimulatedRuntime::find_running(std::int64_t pid) const {
   const auto id = records_->by_pid.find(pid);
-  if (id == records_->by_pid.end()) return std::nullopt;
+  if (id == records_->by_pid.end()) return nullptr;
   const auto found = records_->containers.find(id->second);
-  if (found == records_->containers.end() || found->second.state != kRunning) return std::nullopt;
-  const CpuSet& cpus = found->second.kernel_cpus;
-  return cpus.empty() ? std::nullopt : std::optional(cpus);
+  if (found == records_->containers.end() || found->second.state != kRunning) return nullptr;
+  return &found->second;
+}
+
+std::optional<CpuSet> SimulatedRuntime::kernel_cpus(std::int64_t pid) const {
+  const Container* container = find_running(pid);
+  if (container == nullptr || container->kernel_cpus.empty()) return std::nullopt;
+  return container->kernel_cpus;
+}
+
+cri::ToldResources SimulatedRuntime::kernel_resources(std::int64_t pid) const {
+  const Container* container = find_running(pid);
+  if (container == nullptr || tells_ == RuntimeTells::kProcessAlone) return {};
+  const lens::Resources& now = container->resources;
+  return {.qos = cri::qos_of_cgroup(container->cgroup),
+          .cpu_period_us = now.cpu_period_us(),
+          .cpu_quota_us = now.cpu_quota_us(),
+          .cpu_shares = now.cpu_shares(),
+          .cpu_weight = {},
+          .memory_limit_bytes = now.memory_limit_bytes(),
+          .oom_score_adj = container->config.linux().resources().oom_score_adj(),
+          .hugepage_limit_bytes = {}};
 }
 
 cri::RuntimeResponse SimulatedRuntime::stop(const std::string& bytes) {
@@ -277,14 +297,16 @@ cri::RuntimeResponse SimulatedRuntime::status(const std::string& bytes) const {
   *status.mutable_metadata() = found->second.config.metadata();
   status.set_state(found->second.state);
   status.set_exit_code(found->second.exit_code);
+  *status.mutable_annotations() = found->second.config.annotations();
+  if (tells_ == RuntimeTells::kNothing) return ok_answer(response);
   lens::Entry& info = *response.add_info();
   info.set_key("info");
   info.set_value(verbose_info(found->second));
   return ok_answer(response);
 }
 
-/// As containerd tells it, as far as topolet reads it.
-std::string SimulatedRuntime::verbose_info(const Container& container) {
+/// As the runtime tells it, as far as topolet reads it.
+std::string SimulatedRuntime::verbose_info(const Container& container) const {
   const lens::Resources& now = container.resources;
   nlohmann::json cpu = {{"period", now.cpu_period_us()}, {"shares", now.cpu_shares()}};
   if (now.cpu_quota_us() != 0) cpu["quota"] = now.cpu_quota_us();
@@ -292,11 +314,12 @@ std::string SimulatedRuntime::verbose_info(const Container& container) {
   if (!now.cpuset_mems().empty()) cpu["mems"] = now.cpuset_mems();
   nlohmann::json resources = {{"cpu", std::move(cpu)}};
   if (now.memory_limit_bytes() != 0) resources["memory"] = {{"limit", now.memory_limit_bytes()}};
-  const nlohmann::json info = {
-      {"sandboxID", container.sandbox_id},
-      {"pid", container.state == kRunning ? container.pid : 0},
-      {"config", created_as(container.config)},
-      {"runtimeSpec", {{"linux", {{"cgroupsPath", container.cgroup}, {"resources", std::move(resources)}}}}}};
+  nlohmann::json info = {{"sandboxID", container.sandbox_id}, {"pid", container.state == kRunning ? container.pid : 0}};
+  if (tells_ == RuntimeTells::kAll) info["config"] = created_as(container.config);
+  if (tells_ == RuntimeTells::kAll || tells_ == RuntimeTells::kSpec) {
+    info["runtimeSpec"] = {{"process", {{"oomScoreAdj", container.config.linux().resources().oom_score_adj()}}},
+                           {"linux", {{"cgroupsPath", container.cgroup}, {"resources", std::move(resources)}}}};
+  }
   return info.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 

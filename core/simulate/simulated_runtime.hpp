@@ -13,6 +13,7 @@
 #include "core/base/index_set.hpp"
 #include "core/base/result.hpp"
 #include "core/cri/call.hpp"
+#include "core/cri/messages/demand.hpp"
 
 namespace topolet::lens {
 class CreateContainerRequest;
@@ -29,6 +30,16 @@ enum class NextResponse : std::uint8_t {
 
 /// What has become of a pod's sandbox without a call; its containers stay as they are.
 enum class SandboxState : std::uint8_t { kReady, kNotReady, kGone };
+
+/// What can be learned of a container that is found. Where the runtime tells its process, the kernel shows where that
+/// runs, and what is in the files of its cgroup.
+enum class RuntimeTells : std::uint8_t {
+  kAll,           ///< the request of its create and the runtime spec, as containerd
+  kSpec,          ///< the runtime spec, as CRI-O
+  kProcess,       ///< its process, as cri-dockerd
+  kProcessAlone,  ///< its process, and the kernel shows only where that runs
+  kNothing,
+};
 
 /// Whose call it is.
 enum class Caller : std::uint8_t { kKubelet, kDaemon };
@@ -60,6 +71,8 @@ class SimulatedRuntime {
   void set_next_create(NextResponse next) { next_create_ = next; }
   /// The answer to the next UpdateContainerResources that the daemon makes by itself.
   void set_next_own_update(NextResponse next) { next_own_update_ = next; }
+  /// From now on, of all containers.
+  void set_tells(RuntimeTells tells) { tells_ = tells; }
   void exit(const std::string& container_id, std::int32_t exit_code);
 
   void set_sandbox(const std::string& sandbox_id, SandboxState state);
@@ -69,6 +82,8 @@ class SimulatedRuntime {
   void set_cpuset(const std::string& pod, const std::string& container, const CpuSet& cpus, bool again);
   /// What the kernel says of a process; none where nobody has said where it runs, or there is no such process.
   std::optional<CpuSet> kernel_cpus(std::int64_t pid) const;
+  /// What the kernel says of its resources: its cgroup's path, and the files there, as of cgroup v1.
+  cri::ToldResources kernel_resources(std::int64_t pid) const;
 
   std::vector<RunningContainer> running() const;
   /// Called after each call that was done and changed something, before its answer goes back.
@@ -87,7 +102,8 @@ class SimulatedRuntime {
   cri::RuntimeResponse status(const std::string& request) const;
   cri::RuntimeResponse start(const std::string& request);
   cri::RuntimeResponse stop(const std::string& request);
-  static std::string verbose_info(const Container& container);
+  std::string verbose_info(const Container& container) const;
+  const Container* find_running(std::int64_t pid) const;
   cri::RuntimeResponse remove(const std::string& request);
   cri::RuntimeResponse stop_pod(const std::string& request);
   cri::RuntimeResponse remove_pod(const std::string& request);
@@ -96,6 +112,7 @@ class SimulatedRuntime {
 
   const std::unique_ptr<Records> records_;
   std::uint64_t last_number_ = 0;
+  RuntimeTells tells_ = RuntimeTells::kAll;
   NextResponse next_create_ = NextResponse::kSucceed;
   NextResponse next_own_update_ = NextResponse::kSucceed;
   std::function<void()> changed_;

@@ -399,10 +399,12 @@ void Simulation::remove_pod(const Operation& operation, OperationResult& result)
 }
 
 void Simulation::set_next_answer(const Operation& operation) {
+  if (operation.tells) runtime_.set_tells(*operation.tells);
+  if (!operation.next) return;
   if (operation.answer_to == FaultedCall::kCreate) {
-    runtime_.set_next_create(operation.next);
+    runtime_.set_next_create(*operation.next);
   } else {
-    runtime_.set_next_own_update(operation.next);
+    runtime_.set_next_own_update(*operation.next);
   }
 }
 

@@ -92,6 +92,7 @@ v1::Container container_of(const engine::Allocation& allocation) {
   told.set_conflict(allocation.conflict);
   told.set_squeeze(std::string(to_string(allocation.squeeze)));
   told.set_cpu_request_milli(demand.cpu_request_milli);
+  told.set_cpu_request_certainty(std::string(to_string(demand.cpu_request_certainty)));
   told.set_cpu_limit_milli(demand.cpu_limit_milli);
   told.set_memory_request_bytes(demand.memory_request_bytes);
   told.set_memory_request_estimated(demand.memory_request_estimated);

@@ -171,5 +171,90 @@ TEST(DemandOf, PutsTheNumbersTogether) {
   EXPECT_EQ(demand_of({}, placement::Qos::kBestEffort, 64 * kGiB), placement::Demand{});
 }
 
+KnownDemand demand_told(const ToldResources& told, std::size_t seen_cpus = 0) {
+  return demand_of(told, seen_cpus, 64 * kGiB);
+}
+
+TEST(DemandOfTold, IsUnknownWhereNobodyTellsAnything) {
+  const KnownDemand known = demand_told({});
+  EXPECT_EQ(known.qos, placement::Qos::kUnknown);
+  EXPECT_EQ(known.demand.cpu_request_certainty, placement::Certainty::kUnknown);
+  EXPECT_EQ(known.demand.cpu_request_milli, 1000);
+}
+
+TEST(DemandOfTold, CountsAnUnknownRequestAsItsLimit) {
+  const KnownDemand known =
+      demand_told({.qos = placement::Qos::kBurstable, .cpu_period_us = 100000, .cpu_quota_us = 2500000});
+  EXPECT_EQ(known.demand.cpu_request_certainty, placement::Certainty::kUnknown);
+  EXPECT_EQ(known.demand.cpu_request_milli, 25000);
+}
+
+TEST(DemandOfTold, KnowsThatBestEffortAsksForNothing) {
+  for (const ToldResources& told :
+       {ToldResources{.qos = placement::Qos::kBestEffort}, ToldResources{.oom_score_adj = 1000},
+        ToldResources{.qos = placement::Qos::kBestEffort, .cpu_weight = 100}}) {
+    EXPECT_EQ(demand_told(told).qos, placement::Qos::kBestEffort);
+    EXPECT_EQ(demand_told(told).demand, placement::Demand());
+  }
+}
+
+TEST(DemandOfTold, ReadsSharesExactly) {
+  const KnownDemand known =
+      demand_told({.qos = placement::Qos::kBurstable, .cpu_shares = 1536, .cpu_weight = 7, .oom_score_adj = 984});
+  EXPECT_EQ(known.demand.cpu_request_milli, 1500);
+  EXPECT_EQ(known.demand.cpu_request_certainty, placement::Certainty::kTold);
+  EXPECT_EQ(known.demand.memory_request_bytes, 64 * kGiB / 1000 * 16 + 64 * kGiB % 1000 * 16 / 1000);
+}
+
+TEST(DemandOfTold, KnowsTheRequestOfAGuaranteedContainerByItsLimit) {
+  const KnownDemand known = demand_told({.qos = placement::Qos::kGuaranteed,
+                                         .cpu_period_us = 100000,
+                                         .cpu_quota_us = 200000,
+                                         .cpu_weight = 79,
+                                         .memory_limit_bytes = kGiB});
+  EXPECT_EQ(known.demand.cpu_request_milli, 2000);
+  EXPECT_EQ(known.demand.cpu_request_certainty, placement::Certainty::kTold);
+  EXPECT_EQ(known.demand.memory_request_bytes, kGiB);
+}
+
+/// As with the kubelet's cpuCFSQuota = false.
+TEST(DemandOfTold, KnowsAWholeRequestByWeightAndCpusTogether) {
+  for (const std::int64_t weight : {79, 174}) {
+    const ToldResources told{.qos = placement::Qos::kGuaranteed, .cpu_quota_us = -1, .cpu_weight = weight};
+    EXPECT_EQ(demand_told(told, 2).demand.cpu_request_milli, 2000) << weight;
+    EXPECT_EQ(demand_told(told, 2).demand.cpu_request_certainty, placement::Certainty::kTold) << weight;
+    EXPECT_EQ(demand_told(told, 3).demand.cpu_request_certainty, placement::Certainty::kEstimated) << weight;
+  }
+}
+
+TEST(DemandOfTold, TakesAWeightForTheMostThatItMayMean) {
+  ToldResources told{.qos = placement::Qos::kBurstable, .cpu_quota_us = -1, .cpu_weight = 39};
+  EXPECT_EQ(demand_told(told).demand.cpu_request_milli, 1000);
+  EXPECT_EQ(demand_told(told).demand.cpu_request_certainty, placement::Certainty::kEstimated);
+  told.cpu_weight = 100;
+  EXPECT_EQ(demand_told(told).demand.cpu_request_milli, 2562);
+  told.cpu_quota_us = 150000;
+  EXPECT_EQ(demand_told(told).demand.cpu_request_milli, 1000) << "more than its limit was not meant";
+  told.cpu_weight = 1;
+  EXPECT_LE(demand_told(told).demand.cpu_request_milli, 30);
+}
+
+TEST(CpuWeight, IsReadAsBothFormulasMakeIt) {
+  EXPECT_EQ(read_cpu_weight(39).most_milli, 1000);
+  EXPECT_EQ(read_cpu_weight(100).least_milli, 1000);
+  EXPECT_EQ(read_cpu_weight(10000).most_milli, 256000);
+  EXPECT_EQ(read_cpu_weight(0).least_milli, 0);
+  EXPECT_EQ(read_cpu_weight(kMax).most_milli, 256000);
+}
+
+TEST(ToldResources, AreFilledInOneByOne) {
+  ToldResources told{.cpu_period_us = 50000, .cpu_quota_us = 100000};
+  told.fill_in({.qos = placement::Qos::kBurstable, .cpu_period_us = 100000, .cpu_quota_us = 1, .cpu_weight = 39});
+  EXPECT_EQ(told,
+            (ToldResources{
+                .qos = placement::Qos::kBurstable, .cpu_period_us = 50000, .cpu_quota_us = 100000, .cpu_weight = 39}));
+  EXPECT_FALSE(tells_all(told));
+}
+
 }  // namespace
 }  // namespace topolet::cri

@@ -66,6 +66,27 @@ TEST(ReadListContainers, KnowsEveryState) {
                                   ContainerState::kUnknown, ContainerState::kUnknown));
 }
 
+TEST(ReadListContainers, KnowsThePodByTheKubeletsLabels) {
+  api::ListContainersResponse response;
+  api::Container& container = *response.add_containers();
+  (*container.mutable_labels())["io.kubernetes.pod.uid"] = "uid-1";
+  (*container.mutable_labels())["io.kubernetes.pod.name"] = "web";
+  (*container.mutable_labels())["io.kubernetes.pod.namespace"] = "shop";
+  response.add_containers();
+  const auto list = read_list_containers({}, response.SerializeAsString());
+  EXPECT_EQ(list->containers[0].pod_uid, "uid-1");
+  EXPECT_EQ(list->containers[0].pod_name, "web");
+  EXPECT_EQ(list->containers[0].pod_namespace, "shop");
+  EXPECT_EQ(list->containers[1].pod_uid, "");
+}
+
+TEST(ReadListPodSandbox, KnowsTheAnnotationsOfAPod) {
+  api::ListPodSandboxResponse response;
+  (*response.add_items()->mutable_annotations())["topolet.io/cpus"] = "none";
+  const auto sandboxes = read_list_pod_sandbox(response.SerializeAsString());
+  EXPECT_THAT((*sandboxes)[0].annotations, ElementsAre(Pair("topolet.io/cpus", "none")));
+}
+
 TEST(ReadListPodSandbox, KnowsWhoIsStillReady) {
   api::ListPodSandboxResponse response;
   api::PodSandbox& ready = *response.add_items();
@@ -122,8 +143,7 @@ TEST(ReadContainerStatus, UnderstandsContainerd) {
   EXPECT_EQ(detail->pid, 4711);
   EXPECT_EQ(detail->spec_cpus, (CpuSet{2, 3}));
   EXPECT_EQ(detail->spec_mems, NodeSet{0});
-  ASSERT_TRUE(detail->workload.has_value());
-  const placement::Workload& workload = *detail->workload;
+  const placement::Workload& workload = detail->workload;
   EXPECT_EQ(workload.key, (placement::ContainerKey{"", "web", 2, "s1"}));
   EXPECT_EQ(workload.qos, placement::Qos::kGuaranteed);
   EXPECT_EQ(workload.demand.cpu_request_milli, 2000) << "the spec knows of a resize, the config does not";
@@ -136,14 +156,102 @@ TEST(ReadContainerStatus, UnderstandsContainerd) {
   EXPECT_THAT(workload.annotations, ElementsAre(Pair("io.kubernetes.container.restartCount", "2")));
 }
 
-TEST(ReadContainerStatus, HasNoWorkloadWhereTheRuntimeTellsNoConfig) {
+// As CRI-O 1.36 writes it, shortened.
+constexpr const char* kCrioInfo = R"({
+  "sandboxID": "s1", "pid": 4711, "privileged": false,
+  "runtimeSpec": {
+    "process": {"oomScoreAdj": 872, "env": ["PATH=/bin", "NVIDIA_VISIBLE_DEVICES=0", "nonsense"]},
+    "linux": {
+      "cgroupsPath": "kubepods-burstable-poduid_1.slice:crio:c1",
+      "devices": [{"path": "/dev/fuse", "type": "c", "major": 10, "minor": 229}],
+      "resources": {"memory": {"limit": 1073741824, "swap": 1073741824},
+                    "cpu": {"shares": 1536, "quota": 200000, "period": 100000, "cpus": "2-3", "mems": "0"},
+                    "hugepageLimits": [{"pageSize": "2MB", "limit": 2097152}, {"pageSize": "1GB", "limit": 0}]}}}
+})";
+
+TEST(ReadContainerStatus, UnderstandsCrio) {
+  api::ContainerStatusResponse response = running_status(kCrioInfo);
+  (*response.mutable_status()->mutable_annotations())["io.kubernetes.container.restartCount"] = "2";
+  const auto detail = read_container_status(response.SerializeAsString(), kRules);
+  ASSERT_TRUE(detail.has_value()) << detail.error().message;
+  EXPECT_TRUE(detail->tells_cpuset);
+  EXPECT_EQ(detail->spec_cpus, (CpuSet{2, 3}));
+  EXPECT_EQ(detail->pid, 4711);
+  EXPECT_TRUE(tells_all(detail->told));
+  const placement::Workload& workload = detail->workload;
+  EXPECT_EQ(workload.key, (placement::ContainerKey{"", "web", 2, "s1"}));
+  EXPECT_EQ(workload.qos, placement::Qos::kBurstable);
+  EXPECT_EQ(workload.demand.cpu_request_milli, 1500);
+  EXPECT_EQ(workload.demand.cpu_request_certainty, placement::Certainty::kTold);
+  EXPECT_EQ(workload.demand.cpu_limit_milli, 2000);
+  EXPECT_EQ(workload.demand.memory_limit_bytes, kGiB);
+  EXPECT_EQ(workload.demand.memory_request_bytes, kGiB) << "12.8 % of the machine, and at most the limit";
+  EXPECT_TRUE(workload.demand.memory_request_estimated);
+  EXPECT_EQ(workload.demand.hugepage_limit_bytes.at("2MB"), 2097152);
+  EXPECT_THAT(workload.env, ElementsAre(Pair("PATH", "/bin"), Pair("NVIDIA_VISIBLE_DEVICES", "0")));
+  EXPECT_THAT(workload.devices, ElementsAre("/dev/fuse"));
+  EXPECT_THAT(workload.annotations, ElementsAre(Pair("io.kubernetes.container.restartCount", "2")));
+}
+
+TEST(ReadContainerStatus, TakesNoDevicesOfAPrivilegedContainerFromItsSpec) {
   const auto detail = read_container_status(
-      running_status(R"({"sandboxID":"s1","pid":7,"runtimeSpec":{"linux":{"resources":{"cpu":{"cpus":"1"}}}}})")
+      running_status(R"({"privileged":true,"runtimeSpec":{"linux":{"devices":[{"path":"/dev/nvidia0"}]}}})")
           .SerializeAsString(),
       kRules);
-  EXPECT_FALSE(detail->workload.has_value());
+  EXPECT_TRUE(detail->workload.devices.empty());
+}
+
+TEST(ReadContainerStatus, KnowsThatASpecWithoutRequestsAsksForNothing) {
+  const auto detail = read_container_status(
+      running_status(R"({"runtimeSpec":{"process":{"oomScoreAdj":1000},"linux":{"cgroupsPath":"/x/c1"}}})")
+          .SerializeAsString(),
+      kRules);
+  EXPECT_EQ(detail->workload.qos, placement::Qos::kBestEffort);
+  EXPECT_EQ(detail->workload.demand, placement::Demand());
+}
+
+TEST(ReadContainerStatus, LeavesUnknownWhatCriDockerdDoesNotTell) {
+  const auto detail =
+      read_container_status(running_status(R"({"sandboxID":"s1","pid":7})").SerializeAsString(), kRules);
   EXPECT_EQ(detail->pid, 7);
-  EXPECT_EQ(detail->spec_cpus, CpuSet{1});
+  EXPECT_EQ(detail->info.sandbox_id, "s1");
+  EXPECT_FALSE(detail->tells_cpuset);
+  EXPECT_EQ(detail->told, ToldResources());
+  EXPECT_EQ(detail->workload.key, (placement::ContainerKey{"", "web", 2, "s1"}));
+  EXPECT_EQ(detail->workload.qos, placement::Qos::kUnknown);
+  EXPECT_EQ(detail->workload.demand.cpu_request_certainty, placement::Certainty::kUnknown);
+  EXPECT_EQ(detail->workload.demand.cpu_request_milli, 1000) << "it counts as one CPU, not as none";
+}
+
+TEST(ReadContainerStatus, TakesFromTheKernelWhatTheRuntimeDoesNotTell) {
+  auto detail = *read_container_status(running_status(R"({"pid":7})").SerializeAsString(), kRules);
+  complete(detail, {.qos = placement::Qos::kGuaranteed, .cpu_shares = 2048, .memory_limit_bytes = kGiB}, 2, kRules);
+  EXPECT_EQ(detail.workload.qos, placement::Qos::kGuaranteed);
+  EXPECT_EQ(detail.workload.demand.cpu_request_milli, 2000);
+  EXPECT_EQ(detail.workload.demand.memory_request_bytes, kGiB);
+  EXPECT_EQ(detail.workload.demand.cpu_request_certainty, placement::Certainty::kTold);
+  auto crio = *read_container_status(running_status(kCrioInfo).SerializeAsString(), kRules);
+  complete(crio, {.qos = placement::Qos::kGuaranteed, .cpu_shares = 2}, 2, kRules);
+  EXPECT_EQ(crio.workload.qos, placement::Qos::kBurstable) << "the runtime has said so";
+}
+
+/// CRI-O that was restarted tells a container as it was created.
+TEST(ReadContainerStatus, TakesFromTheKernelWhatAnUpdateHasChanged) {
+  auto crio = *read_container_status(running_status(kCrioInfo).SerializeAsString(), kRules);
+  complete(crio, {.cpu_period_us = 100000, .cpu_quota_us = -1, .cpu_shares = 717, .memory_limit_bytes = 2 * kGiB}, 2,
+           kRules);
+  EXPECT_EQ(crio.workload.demand.cpu_request_milli, 701);
+  EXPECT_EQ(crio.workload.demand.cpu_limit_milli, 0);
+  EXPECT_EQ(crio.workload.demand.memory_limit_bytes, 2 * kGiB);
+  complete(crio, {.cpu_weight = 59}, 2, kRules);
+  EXPECT_EQ(crio.workload.demand.cpu_request_milli, 1500) << "the weight is that of 1536 shares";
+  EXPECT_EQ(crio.workload.demand.cpu_request_certainty, placement::Certainty::kTold);
+  complete(crio, {.cpu_quota_us = -1, .cpu_weight = 28}, 2, kRules);
+  EXPECT_EQ(crio.workload.demand.cpu_request_certainty, placement::Certainty::kEstimated);
+  EXPECT_GE(crio.workload.demand.cpu_request_milli, 700);
+  auto containerd = *read_container_status(running_status(kContainerdInfo).SerializeAsString(), kRules);
+  complete(containerd, {.cpu_shares = 2}, 2, kRules);
+  EXPECT_EQ(containerd.workload.demand.cpu_request_milli, 2000) << "containerd keeps what was changed";
 }
 
 TEST(ReadContainerStatus, FallsBackToTheReportedResources) {
@@ -174,11 +282,10 @@ TEST(ReadContainerStatus, TakesOnlyListsForLists) {
                      R"("linux":{"resources":{"hugepage_limits":{"page_size":"2MB"}}}}})")
           .SerializeAsString(),
       kRules);
-  ASSERT_TRUE(detail->workload.has_value());
-  EXPECT_TRUE(detail->workload->devices.empty());
-  EXPECT_TRUE(detail->workload->cdi_devices.empty());
-  EXPECT_TRUE(detail->workload->env.empty());
-  EXPECT_TRUE(detail->workload->demand.hugepage_limit_bytes.empty());
+  EXPECT_TRUE(detail->workload.devices.empty());
+  EXPECT_TRUE(detail->workload.cdi_devices.empty());
+  EXPECT_TRUE(detail->workload.env.empty());
+  EXPECT_TRUE(detail->workload.demand.hugepage_limit_bytes.empty());
 }
 
 TEST(ReadContainerStatus, ShrugsAtInfoOfAnyShape) {

@@ -18,8 +18,9 @@ inline placement::ContainerKey full_key() {
 
 inline placement::Demand full_demand(std::int64_t unit) {
   placement::Demand demand;
-  auto& [cpu_request, cpu_limit, memory_request, estimated, memory_limit, hugepages] = demand;
+  auto& [cpu_request, cpu_limit, memory_request, estimated, memory_limit, hugepages, certainty] = demand;
   cpu_request = unit;
+  certainty = placement::Certainty::kEstimated;
   cpu_limit = 2 * unit;
   memory_request = 3 * unit;
   estimated = true;

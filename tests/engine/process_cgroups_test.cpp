@@ -6,6 +6,8 @@
 
 #include <cerrno>
 #include <cstring>
+#include <utility>
+#include <vector>
 
 #include "tests/support/temp_dir.hpp"
 
@@ -54,6 +56,92 @@ TEST_F(KernelTest, LooksBelowTheMountedPartOfTheTree) {
   put("host/sys/fs/cgroup/pod1/cpuset.cpus.effective", "4\n");
   EXPECT_EQ(kernel().effective_cpus(77), CpuSet{4});
   EXPECT_EQ(kernel().effective_cpus(78), std::nullopt);
+}
+
+constexpr char kLegacyMounts[] =
+    "30 1 0:25 / /sys/fs/cgroup/cpuset rw - cgroup cgroup rw,cpuset\n"
+    "31 1 0:26 / /sys/fs/cgroup/cpu,cpuacct rw - cgroup cgroup rw,cpu,cpuacct\n"
+    "32 1 0:27 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n"
+    "33 1 0:28 / /sys/fs/cgroup/hugetlb rw - cgroup cgroup rw,hugetlb\n";
+
+TEST_F(KernelTest, ReadsResourcesOfTheLegacyHierarchies) {
+  put("proc/self/mountinfo", kLegacyMounts);
+  const std::string cgroup = "/kubepods/burstable/pod1/abc";
+  put_process(77, "7:cpu,cpuacct:" + cgroup + "\n6:memory:" + cgroup + "\n5:cpuset:" + cgroup +
+                      "\n4:hugetlb:" + cgroup + "\n1:name=systemd:/\n");
+  put("proc/77/oom_score_adj", "984\n");
+  put("host/sys/fs/cgroup/cpu,cpuacct" + cgroup + "/cpu.shares", "1536\n");
+  put("host/sys/fs/cgroup/cpu,cpuacct" + cgroup + "/cpu.cfs_quota_us", "-1\n");
+  put("host/sys/fs/cgroup/cpu,cpuacct" + cgroup + "/cpu.cfs_period_us", "100000\n");
+  put("host/sys/fs/cgroup/memory" + cgroup + "/memory.limit_in_bytes", "9223372036854771712\n");
+  put("host/sys/fs/cgroup/hugetlb" + cgroup + "/hugetlb.2MB.limit_in_bytes", "4194304\n");
+  put("host/sys/fs/cgroup/hugetlb" + cgroup + "/hugetlb.1GB.limit_in_bytes", "9223372036854771712\n");
+  EXPECT_EQ(kernel().resources_of(77, "abc"), (cri::ToldResources{.qos = placement::Qos::kBurstable,
+                                                                  .cpu_period_us = 100000,
+                                                                  .cpu_quota_us = -1,
+                                                                  .cpu_shares = 1536,
+                                                                  .cpu_weight = {},
+                                                                  .memory_limit_bytes = 0,
+                                                                  .oom_score_adj = 984,
+                                                                  .hugepage_limit_bytes = {{{"2MB", 4194304}}}}));
+}
+
+TEST_F(KernelTest, ReadsResourcesOfTheUnifiedHierarchy) {
+  put("proc/self/mountinfo", kUnifiedMount);
+  const std::string cgroup = "/kubepods.slice/kubepods-pod1.slice/docker-abc.scope";
+  put_process(77, "0::" + cgroup + "/its-own\n");
+  put("proc/77/oom_score_adj", "-997\n");
+  put("host/sys/fs/cgroup" + cgroup + "/cpu.weight", "79\n");
+  put("host/sys/fs/cgroup" + cgroup + "/cpu.max", "200000 100000\n");
+  put("host/sys/fs/cgroup" + cgroup + "/memory.max", "1073741824\n");
+  put("host/sys/fs/cgroup" + cgroup + "/its-own/cpu.weight", "1\n");
+  EXPECT_EQ(kernel().resources_of(77, "abc"), (cri::ToldResources{.qos = placement::Qos::kGuaranteed,
+                                                                  .cpu_period_us = 100000,
+                                                                  .cpu_quota_us = 200000,
+                                                                  .cpu_shares = {},
+                                                                  .cpu_weight = 79,
+                                                                  .memory_limit_bytes = 1073741824,
+                                                                  .oom_score_adj = -997,
+                                                                  .hugepage_limit_bytes = {}}));
+}
+
+TEST_F(KernelTest, KnowsTheClassByTheCgroupOfEveryDriverAndRuntime) {
+  const std::vector<std::pair<std::string, placement::Qos>> cases = {
+      {"/kubepods/burstable/poduid/crio-abc", placement::Qos::kBurstable},
+      {"/kubepods/besteffort/poduid/abc", placement::Qos::kBestEffort},
+      {"/kubepods/poduid/abc", placement::Qos::kGuaranteed},
+      {"/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-poduid.slice/crio-abc.scope/container",
+       placement::Qos::kBurstable},
+      {"/kubepods.slice/kubepods-besteffort.slice/kubepods-besteffort-poduid.slice/docker-abc.scope",
+       placement::Qos::kBestEffort},
+      {"/kubelet.slice/kubelet-kubepods.slice/kubelet-kubepods-poduid.slice/cri-containerd-abc.scope",
+       placement::Qos::kGuaranteed},
+  };
+  put("proc/self/mountinfo", kUnifiedMount);
+  for (const auto& [cgroup, qos] : cases) {
+    put_process(77, "0::" + cgroup + "\n");
+    EXPECT_EQ(kernel().resources_of(77, "abc").qos, qos) << cgroup;
+  }
+}
+
+TEST_F(KernelTest, TakesNoLimitsFromACgroupThatIsNotTheContainers) {
+  put("proc/self/mountinfo", kUnifiedMount);
+  put_process(77, "0::/kubepods/pod1\n");
+  put("host/sys/fs/cgroup/kubepods/pod1/cpu.max", "200000 100000\n");
+  put("host/sys/fs/cgroup/kubepods/pod1/cpu.weight", "79\n");
+  EXPECT_EQ(kernel().resources_of(77, "abc"), (cri::ToldResources{.qos = placement::Qos::kGuaranteed}));
+  put_process(77, "0::/\n", 'Z');
+  EXPECT_EQ(kernel().resources_of(77, "abc"), cri::ToldResources());
+}
+
+TEST_F(KernelTest, TakesNonsenseForNotTold) {
+  put("proc/self/mountinfo", kUnifiedMount);
+  put_process(77, "0::/abc\n");
+  put("proc/77/oom_score_adj", "7x\n");
+  put("host/sys/fs/cgroup/abc/cpu.weight", "\n");
+  put("host/sys/fs/cgroup/abc/cpu.max", "lots\n");
+  put("host/sys/fs/cgroup/abc/memory.max", "99999999999999999999999\n");
+  EXPECT_EQ(kernel().resources_of(77, "abc"), cri::ToldResources());
 }
 
 /// cgroup v1; the container's cgroup was left without CPUs, and so the kernel has moved 77 and 78 to the pod's.

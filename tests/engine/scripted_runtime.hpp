@@ -44,6 +44,7 @@ class ScriptedRuntime final : public cri::Runtime {
   void put(const cri::Sandbox& sandbox);
   testing::MemoryRuntime::Container& container(const std::string& id) { return memory_.container(id); }
   void remove(const std::string& id) { memory_.forget(id); }
+  void tell_only_processes() { memory_.tell_only_processes(); }
   void exit(const std::string& id, std::int32_t exit_code);
   /// As the kernel does, a container that is told to run on none but such CPUs runs on all others.
   void take_offline(const CpuSet& cpus) { offline_ = cpus; }

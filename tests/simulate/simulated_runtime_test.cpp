@@ -61,13 +61,12 @@ TEST_F(RuntimeTest, TellsOfAContainerWhatItsCreateSaid) {
   const placement::Workload asked = *read_create_container(request_, kRules);
   EXPECT_EQ(found.spec_cpus, (CpuSet{2, 3}));
   EXPECT_EQ(found.spec_mems, NodeSet{1});
-  ASSERT_TRUE(found.workload.has_value());
-  EXPECT_EQ(found.workload->qos, placement::Qos::kBurstable);
-  EXPECT_EQ(found.workload->demand, asked.demand);
-  EXPECT_EQ(found.workload->devices, asked.devices);
-  EXPECT_EQ(found.workload->env, asked.env);
-  EXPECT_EQ(found.workload->annotations, asked.annotations);
-  EXPECT_EQ(found.workload->key.sandbox_id, pod_.sandbox_id);
+  EXPECT_EQ(found.workload.qos, placement::Qos::kBurstable);
+  EXPECT_EQ(found.workload.demand, asked.demand);
+  EXPECT_EQ(found.workload.devices, asked.devices);
+  EXPECT_EQ(found.workload.env, asked.env);
+  EXPECT_EQ(found.workload.annotations, asked.annotations);
+  EXPECT_EQ(found.workload.key.sandbox_id, pod_.sandbox_id);
 }
 
 TEST_F(RuntimeTest, RunsAContainerWhereTheLastUpdateSaid) {
@@ -85,8 +84,8 @@ TEST_F(RuntimeTest, RunsAContainerWhereTheLastUpdateSaid) {
   const Operation resize = operation(R"({"op":"update","pod":"p","container":"main","cpu_limit_milli":3000})");
   runtime_.answer("UpdateContainerResources", update_request(resize, id, placement::Qos::kGuaranteed, 0),
                   Caller::kKubelet);
-  EXPECT_EQ(detail(id).workload->demand.cpu_limit_milli, 3000);
-  EXPECT_EQ(detail(id).workload->demand.cpu_request_milli, 1500);
+  EXPECT_EQ(detail(id).workload.demand.cpu_limit_milli, 3000);
+  EXPECT_EQ(detail(id).workload.demand.cpu_request_milli, 1500);
   EXPECT_EQ(runtime_.running()[0].cpus, CpuSet{5});
 }
 

@@ -205,7 +205,7 @@ TEST_F(DetachedTest, HoldsWhatAnOlderVersionWroteThatKnewNoCapacities) {
   EXPECT_EQ(store->allocations()->size(), 1U);
   EXPECT_TRUE(store->capacities()->empty());
   ASSERT_TRUE(store->reopen(*store->find_file_loss(), {1, 5}, kNow).has_value());
-  EXPECT_EQ(value("PRAGMA user_version"), "11");
+  EXPECT_EQ(value("PRAGMA user_version"), "12");
 }
 
 TEST_F(DetachedTest, GoesOnWithTheFileOnceItCanBeWritten) {

@@ -33,6 +33,12 @@ void KernelTree::run_on(std::int64_t pid, const CpuSet& cpus) {
   put_process(pid, "/kubepods/" + std::to_string(pid), 'S');
 }
 
+void KernelTree::run_in(std::int64_t pid, const std::string& cgroup, const std::map<std::string, std::string>& files) {
+  const std::filesystem::path directory = root_ / "sys/fs/cgroup" / std::filesystem::path(cgroup).relative_path();
+  for (const auto& [file, content] : files) write(directory / file, content);
+  put_process(pid, cgroup, 'S');
+}
+
 void KernelTree::leave_zombie(std::int64_t pid) {
   put_process(pid, "/", 'Z');
   std::filesystem::remove_all(cgroup_of(pid));

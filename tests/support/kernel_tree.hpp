@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <string>
 
 #include "core/base/index_set.hpp"
@@ -21,6 +22,8 @@ class KernelTree {
   void run_on(std::int64_t pid, const CpuSet& cpus);
   /// In a cgroup that is not its own. Its CPUs are not known then.
   void run_in(std::int64_t pid, const std::string& cgroup) { put_process(pid, cgroup, 'S'); }
+  /// In a cgroup of its own with this path, which has these files.
+  void run_in(std::int64_t pid, const std::string& cgroup, const std::map<std::string, std::string>& files);
   /// It has died and nobody has reaped it: the kernel moves such processes to the root cgroup.
   void leave_zombie(std::int64_t pid);
   void reap(std::int64_t pid);

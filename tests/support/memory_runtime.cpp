@@ -351,6 +351,12 @@ grpc::Status MemoryRuntime::container_status(cri::ContainerStatusRequest& reques
   *status.mutable_annotations() = container.listed.annotations();
   *status.mutable_mounts() = container.config.mounts();
   status.set_log_path(container.config.log_path());
+  if (tells_only_processes_) {
+    (*response.mutable_info())["info"] =
+        fmt::format(R"({{"sandboxID":"{}","pid":{}}})", container.listed.pod_sandbox_id(),
+                    container.is_running() ? container.pid : 0);
+    return {};
+  }
   *status.mutable_resources()->mutable_linux() = container.resources;
   if (request.verbose()) (*response.mutable_info())["info"] = info_json(container);
   return {};

@@ -66,6 +66,8 @@ class MemoryRuntime {
   Container& container(const std::string& id) { return containers_.at(id); }
   const std::map<std::string, Container>& containers() const { return containers_; }
   const std::map<std::string, runtime::v1::PodSandbox>& sandboxes() const { return sandboxes_; }
+  /// Of a container's resources nothing from now on, as cri-dockerd.
+  void tell_only_processes() { tells_only_processes_ = true; }
   std::uint64_t updates() const { return updates_; }  ///< of containers, that were carried out
 
  private:
@@ -105,6 +107,7 @@ class MemoryRuntime {
   std::map<std::string, std::string> names_;  ///< the containers' ids by their names, of which each is there once
   std::uint64_t last_number_ = 0;
   std::uint64_t updates_ = 0;
+  bool tells_only_processes_ = false;
   grpc::ByteBuffer container_list_;  ///< not valid: must be made anew
   grpc::ByteBuffer sandbox_list_;
 };

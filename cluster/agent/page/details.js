@@ -10,9 +10,11 @@ function wordsOf(opinion) {
   return `${opinion.policy}: ${opinion.kind}${score}, ${opinion.reason}`;
 }
 
-function requestOf({ cpu_request_milli: milli }) {
+function requestOf({ cpu_request_milli: milli, cpu_request_certainty: certainty }) {
   if (!milli) return "no CPU";
-  return `${milli / 1000} CPU${milli === 1000 ? "" : "s"}`;
+  const cpus = `${milli / 1000} CPU${milli === 1000 ? "" : "s"}`;
+  if (certainty === "unknown") return `not known; it counts as ${cpus}`;
+  return certainty === "estimated" ? `at most ${cpus}` : cpus;
 }
 
 function containerDetails(one, decision) {

@@ -1,6 +1,7 @@
 #include "core/cri/messages/demand.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <vector>
 
@@ -61,7 +62,112 @@ std::vector<std::string_view> names_along(std::string_view cgroup) {
   return names;
 }
 
+template <class T>
+void take_if_absent(std::optional<T>& into, const std::optional<T>& from) {
+  if (!into) into = from;
+}
+
+constexpr std::int64_t kMaxWeight = 10000;
+
+std::int64_t shares_of(std::int64_t milli) { return std::max(kMinShares, milli * kSharesPerCpu / 1000); }
+
+/// https://github.com/kubernetes/enhancements/tree/master/keps/sig-node/2254-cgroup-v2
+std::int64_t linear_weight(std::int64_t shares) {
+  return 1 + (shares - kMinShares) * (kMaxWeight - 1) / (kMaxShares - kMinShares);
+}
+
+/// Shares of 1024, one CPU, are the kernel's default of 100: opencontainers/cgroups, ConvertCPUSharesToCgroupV2Value().
+std::int64_t quadratic_weight(std::int64_t shares) {
+  if (shares <= kMinShares) return 1;
+  if (shares >= kMaxShares) return kMaxWeight;
+  const double l = std::log2(static_cast<double>(shares));
+  return static_cast<std::int64_t>(std::ceil(std::pow(10, (l * l + 125 * l) / 612.0 - 7.0 / 34.0)));
+}
+
+/// The most thousandths of a CPU whose weight is no more than this.
+template <class Formula>
+std::int64_t most_milli_with(std::int64_t weight, Formula formula) {
+  std::int64_t low = 0;
+  std::int64_t high = kMaxMilliInShares;
+  while (low < high) {
+    const std::int64_t middle = low + (high - low + 1) / 2;
+    if (formula(shares_of(middle)) <= weight) {
+      low = middle;
+    } else {
+      high = middle - 1;
+    }
+  }
+  return shares_of(low) <= kMinShares ? 0 : low;
+}
+
+using HugePages = std::map<std::string, std::int64_t>;
+
+struct CpuRequest {
+  std::int64_t milli = 0;
+  placement::Certainty certainty = placement::Certainty::kTold;
+};
+
+/// Of a container whose runtime tells no shares.
+CpuRequest request_of_weight(std::int64_t weight, placement::Qos qos, std::int64_t limit_milli, std::size_t seen_cpus) {
+  const std::int64_t seen_shares = shares_of(static_cast<std::int64_t>(std::min<std::size_t>(seen_cpus, 256)) * 1000);
+  const bool is_of_seen = linear_weight(seen_shares) == weight || quadratic_weight(seen_shares) == weight;
+  if (qos == placement::Qos::kGuaranteed && seen_cpus > 0 && is_of_seen)
+    return {static_cast<std::int64_t>(seen_cpus) * 1000, placement::Certainty::kTold};
+  const WeightReading reading = read_cpu_weight(weight);
+  if (reading.most_milli == 0) return {};
+  // Nobody requests more than the limit: what does not fit was made by the other formula.
+  const bool fits = limit_milli <= 0 || reading.most_milli <= limit_milli;
+  const std::int64_t milli = fits ? reading.most_milli : std::min(reading.least_milli, limit_milli);
+  return {milli, placement::Certainty::kEstimated};
+}
+
+CpuRequest cpu_request_of(const ToldResources& told, placement::Qos qos, std::int64_t limit_milli,
+                          std::size_t seen_cpus) {
+  if (qos == placement::Qos::kBestEffort) return {};
+  if (told.cpu_shares) return {cpu_request_milli(*told.cpu_shares, limit_milli)};
+  if (qos == placement::Qos::kGuaranteed && limit_milli > 0) return {limit_milli};
+  if (told.cpu_weight) return request_of_weight(*told.cpu_weight, qos, limit_milli, seen_cpus);
+  return {limit_milli > 0 ? limit_milli : placement::kCountedForUnknownMilli, placement::Certainty::kUnknown};
+}
+
+placement::Qos qos_of(const ToldResources& told) {
+  if (told.qos) return *told.qos;
+  return told.oom_score_adj ? qos_of_oom_score_adj(*told.oom_score_adj) : placement::Qos::kUnknown;
+}
+
 }  // namespace
+
+void ToldResources::fill_in(const ToldResources& other) {
+  take_if_absent(qos, other.qos);
+  // A quota is meant with its own period.
+  if (!cpu_quota_us) cpu_period_us = other.cpu_period_us;
+  take_if_absent(cpu_quota_us, other.cpu_quota_us);
+  if (!cpu_shares) take_if_absent(cpu_weight, other.cpu_weight);
+  take_if_absent(cpu_shares, other.cpu_shares);
+  take_if_absent(memory_limit_bytes, other.memory_limit_bytes);
+  take_if_absent(oom_score_adj, other.oom_score_adj);
+  take_if_absent(hugepage_limit_bytes, other.hugepage_limit_bytes);
+}
+
+void ToldResources::correct(const ToldResources& kernel) {
+  // The kernel shows some shares of a container too that nobody has given any.
+  if (cpu_shares.value_or(0) > 0) {
+    if (kernel.cpu_shares) cpu_shares = kernel.cpu_shares;
+    const std::int64_t weight = kernel.cpu_weight.value_or(0);
+    const bool is_same = weight == linear_weight(*cpu_shares) || weight == quadratic_weight(*cpu_shares);
+    if (weight > 0 && !is_same) cpu_shares.reset();
+  }
+  if (kernel.cpu_quota_us) {
+    cpu_quota_us = kernel.cpu_quota_us;
+    cpu_period_us = kernel.cpu_period_us;
+  }
+  if (kernel.memory_limit_bytes) memory_limit_bytes = kernel.memory_limit_bytes;
+}
+
+bool tells_all(const ToldResources& told) {
+  return (told.qos || told.oom_score_adj) && told.cpu_quota_us && told.cpu_shares && told.memory_limit_bytes &&
+         told.hugepage_limit_bytes;
+}
 
 std::optional<placement::Qos> qos_of_cgroup(std::string_view cgroup) {
   const std::vector<std::string_view> names = names_along(cgroup);
@@ -92,10 +198,16 @@ std::int64_t cpu_request_milli(std::int64_t shares, std::int64_t limit_milli) {
   return milli_rounded_up(shares, kSharesPerCpu);
 }
 
+WeightReading read_cpu_weight(std::int64_t weight) {
+  const std::int64_t linear = most_milli_with(weight, linear_weight);
+  const std::int64_t quadratic = most_milli_with(weight, quadratic_weight);
+  return {std::max(linear, quadratic), std::min(linear, quadratic)};
+}
+
 MemoryRequest memory_request(placement::Qos qos, std::int64_t oom_score_adj, std::int64_t limit_bytes,
                              std::int64_t memory_total_bytes) {
   if (qos == placement::Qos::kGuaranteed) return {std::max<std::int64_t>(limit_bytes, 0), false};
-  if (qos == placement::Qos::kBestEffort || memory_total_bytes <= 0) return {};
+  if (qos != placement::Qos::kBurstable || memory_total_bytes <= 0) return {};
   if (oom_score_adj <= kLowestBurstableOomScoreAdj || oom_score_adj >= kHighestBurstableOomScoreAdj) return {};
   const std::int64_t steps = 1000 - oom_score_adj;
   const std::int64_t bytes = memory_total_bytes / 1000 * steps + memory_total_bytes % 1000 * steps / 1000;
@@ -111,6 +223,21 @@ placement::Demand demand_of(const RawResources& raw, placement::Qos qos, std::in
           .memory_request_estimated = memory.estimated,
           .memory_limit_bytes = std::max<std::int64_t>(raw.memory_limit_bytes, 0),
           .hugepage_limit_bytes = raw.hugepage_limit_bytes};
+}
+
+KnownDemand demand_of(const ToldResources& told, std::size_t seen_cpus, std::int64_t memory_total_bytes) {
+  const placement::Qos qos = qos_of(told);
+  const RawResources raw{.cpu_period_us = told.cpu_period_us.value_or(0),
+                         .cpu_quota_us = told.cpu_quota_us.value_or(0),
+                         .cpu_shares = told.cpu_shares.value_or(0),
+                         .memory_limit_bytes = told.memory_limit_bytes.value_or(0),
+                         .oom_score_adj = told.oom_score_adj.value_or(0),
+                         .hugepage_limit_bytes = told.hugepage_limit_bytes.value_or(HugePages())};
+  KnownDemand known{qos, demand_of(raw, qos, memory_total_bytes)};
+  const CpuRequest request = cpu_request_of(told, qos, known.demand.cpu_limit_milli, seen_cpus);
+  known.demand.cpu_request_milli = request.milli;
+  known.demand.cpu_request_certainty = request.certainty;
+  return known;
 }
 
 }  // namespace topolet::cri

@@ -24,6 +24,29 @@ struct RawResources {
   std::map<std::string, std::int64_t> hugepage_limit_bytes;  ///< by page size
 };
 
+/// What is told of the resources of a container that was found, by whoever tells it. What is absent was not told; 0 and
+/// below mean that none is set, as in the CRI.
+struct ToldResources {
+  std::optional<placement::Qos> qos = {};
+  std::optional<std::int64_t> cpu_period_us = {};
+  std::optional<std::int64_t> cpu_quota_us = {};
+  std::optional<std::int64_t> cpu_shares = {};
+  std::optional<std::int64_t> cpu_weight = {};  ///< cgroup v2, which has no shares
+  std::optional<std::int64_t> memory_limit_bytes = {};
+  std::optional<std::int64_t> oom_score_adj = {};
+  std::optional<std::map<std::string, std::int64_t>> hugepage_limit_bytes = {};
+
+  /// What is not told here is as in `other`.
+  void fill_in(const ToldResources& other);
+  /// What is told here may be older than what `kernel` shows of a container that runs.
+  void correct(const ToldResources& kernel);
+
+  friend bool operator==(const ToldResources&, const ToldResources&) = default;
+};
+
+/// Whether nobody else need be asked.
+bool tells_all(const ToldResources& told);
+
 /// The QoS class that a pod's cgroup names, cgroupfs ("/kubepods/burstable/podUID") or systemd
 /// ("kubepods-burstable-podUID.slice", alone or at the end of its path), below any cgroup root; also what the runtime
 /// spec makes of it ("SLICE:PREFIX:ID"). Nothing unless a pod's place below kubepods is named.
@@ -42,6 +65,14 @@ std::int64_t cpu_limit_milli(std::int64_t quota_us, std::int64_t period_us);
 /// up gives every request from 3m to 256 CPUs back exactly. At the maximum the limit says how much is meant.
 std::int64_t cpu_request_milli(std::int64_t shares, std::int64_t limit_milli);
 
+/// What a cpu.weight of cgroup v2 says of the request, in thousandths of a CPU: runtimes make it of the shares by one
+/// of two formulas, and several shares have the same weight.
+struct WeightReading {
+  std::int64_t most_milli = 0;   ///< the most with that weight by the older formula, of which one CPU has 39
+  std::int64_t least_milli = 0;  ///< the same by the newer one, of which one CPU has 100
+};
+WeightReading read_cpu_weight(std::int64_t weight);
+
 struct MemoryRequest {
   std::int64_t bytes = 0;  ///< 0 = none or unknown
   bool estimated = false;
@@ -57,5 +88,14 @@ MemoryRequest memory_request(placement::Qos qos, std::int64_t oom_score_adj, std
 
 /// `memory_total_bytes`: the machine's MemTotal, 0 = unknown.
 placement::Demand demand_of(const RawResources& raw, placement::Qos qos, std::int64_t memory_total_bytes);
+
+struct KnownDemand {
+  placement::Qos qos = placement::Qos::kUnknown;
+  placement::Demand demand;
+};
+/// Of a container that was found. What nobody tells is unknown: its request counts as its limit, or as one CPU.
+/// `seen_cpus`: on how many CPUs the kernel has it; 0 = not told. Of a Guaranteed container they tell a whole request
+/// that its weight alone does not.
+KnownDemand demand_of(const ToldResources& told, std::size_t seen_cpus, std::int64_t memory_total_bytes);
 
 }  // namespace topolet::cri

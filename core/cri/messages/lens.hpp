@@ -1,6 +1,7 @@
 // Parsing with the lens, for the files of this room that use it.
 #pragma once
 
+#include <map>
 #include <string>
 #include <string_view>
 
@@ -8,7 +9,15 @@
 #include "core/base/result.hpp"
 #include "core/base/text.hpp"
 
+namespace topolet::lens {
+class Resources;
+}
+
 namespace topolet::cri {
+
+struct RawResources;
+
+RawResources raw_of(const lens::Resources& resources);
 
 /// INVALID_ARGUMENT for requests, whose sender did wrong; INTERNAL for answers, as gRPC itself says it.
 Error unparsable(Code code, std::string_view message_name);
@@ -25,6 +34,14 @@ Result<Message> parse_response(const std::string& bytes, std::string_view messag
   Message message;
   if (!message.ParseFromString(bytes)) return unparsable(Code::kInternal, message_name);
   return message;
+}
+
+/// Repeated keys: the last one counts, as in every protobuf map.
+template <class Entries>
+std::map<std::string, std::string> map_of(const Entries& entries) {
+  std::map<std::string, std::string> map;
+  for (const auto& entry : entries) map[entry.key()] = entry.value();
+  return map;
 }
 
 /// CPU or node lists in a message; far longer than any that Linux accepts (8192 CPUs) is refused unread.

@@ -11,28 +11,6 @@
 namespace topolet::cri {
 namespace {
 
-/// Repeated keys: the last one counts, as in every protobuf map.
-template <class Entries>
-std::map<std::string, std::string> map_of(const Entries& entries) {
-  std::map<std::string, std::string> map;
-  for (const lens::Entry& entry : entries) map[entry.key()] = entry.value();
-  return map;
-}
-
-RawResources raw_of(const lens::Resources& resources) {
-  RawResources raw{.cpu_period_us = resources.cpu_period_us(),
-                   .cpu_quota_us = resources.cpu_quota_us(),
-                   .cpu_shares = resources.cpu_shares(),
-                   .memory_limit_bytes = resources.memory_limit_bytes(),
-                   .oom_score_adj = resources.oom_score_adj(),
-                   .hugepage_limit_bytes = {}};
-  constexpr std::uint64_t kMax = std::numeric_limits<std::int64_t>::max();
-  for (const lens::Hugepages& pages : resources.hugepage_limits()) {
-    raw.hugepage_limit_bytes[pages.page_size()] = static_cast<std::int64_t>(std::min(pages.limit_bytes(), kMax));
-  }
-  return raw;
-}
-
 /// A container that asks for nothing is besteffort, unless its pod's cgroup says otherwise.
 placement::Qos qos_of(const lens::CreateContainerRequest& request) {
   if (const auto named = qos_of_cgroup(request.sandbox_config().linux().cgroup_parent())) return *named;
@@ -78,6 +56,20 @@ Result<std::string> read_new_id(const std::string& response, std::string_view me
 }
 
 }  // namespace
+
+RawResources raw_of(const lens::Resources& resources) {
+  RawResources raw{.cpu_period_us = resources.cpu_period_us(),
+                   .cpu_quota_us = resources.cpu_quota_us(),
+                   .cpu_shares = resources.cpu_shares(),
+                   .memory_limit_bytes = resources.memory_limit_bytes(),
+                   .oom_score_adj = resources.oom_score_adj(),
+                   .hugepage_limit_bytes = {}};
+  constexpr std::uint64_t kMax = std::numeric_limits<std::int64_t>::max();
+  for (const lens::Hugepages& pages : resources.hugepage_limits()) {
+    raw.hugepage_limit_bytes[pages.page_size()] = static_cast<std::int64_t>(std::min(pages.limit_bytes(), kMax));
+  }
+  return raw;
+}
 
 Result<Sandbox> read_run_pod_sandbox(const std::string& request) {
   auto parsed = parse_request<lens::RunPodSandboxRequest>(request, "RunPodSandboxRequest");
@@ -211,7 +203,10 @@ void apply_oom_score_adj(std::int64_t oom_score_adj, const DemandRules& rules, p
 placement::Demand apply_update(const placement::Demand& before, const UpdateRequest& update, const DemandRules& rules) {
   placement::Demand after = before;
   if (update.cpu_quota_us != 0) after.cpu_limit_milli = cpu_limit_milli(update.cpu_quota_us, update.cpu_period_us);
-  if (update.cpu_shares != 0) after.cpu_request_milli = cpu_request_milli(update.cpu_shares, after.cpu_limit_milli);
+  if (update.cpu_shares != 0) {
+    after.cpu_request_milli = cpu_request_milli(update.cpu_shares, after.cpu_limit_milli);
+    after.cpu_request_certainty = placement::Certainty::kTold;
+  }
   for (const auto& [page_size, bytes] : update.hugepage_limit_bytes) after.hugepage_limit_bytes[page_size] = bytes;
   if (update.memory_limit_bytes != 0) apply_memory_limit(update.memory_limit_bytes, after);
   apply_oom_score_adj(update.oom_score_adj, rules, after);

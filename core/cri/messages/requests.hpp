@@ -6,6 +6,7 @@
 // and socket, so it does not know who carries the bytes.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -14,6 +15,7 @@
 
 #include "core/base/index_set.hpp"
 #include "core/base/result.hpp"
+#include "core/cri/messages/demand.hpp"
 #include "core/placement/placement.hpp"
 #include "core/placement/workload.hpp"
 
@@ -26,8 +28,8 @@ struct Sandbox {
   std::string pod_namespace;
   std::string pod_name;
   std::string runtime_handler;
-  bool ready = true;                 ///< false once stopped
-  SharedStringMap annotations = {};  ///< RunPodSandbox only
+  bool ready = true;  ///< false once stopped
+  SharedStringMap annotations = {};
 
   friend bool operator==(const Sandbox&, const Sandbox&) = default;
 };
@@ -42,16 +44,23 @@ struct ContainerInfo {
   std::uint32_t attempt = 0;
   ContainerState state = ContainerState::kUnknown;
   std::int32_t exit_code = 0;  ///< ContainerStatus only
+  // ListContainers only: the kubelet's labels.
+  std::string pod_uid = {};
+  std::string pod_namespace = {};
+  std::string pod_name = {};
 };
 
-/// ContainerStatus with verbose = true: what containerd and CRI-O put into `info`, as far as it is there.
+/// ContainerStatus with verbose = true. Runtimes put different things into `info`: containerd the request of the create
+/// and the runtime spec, CRI-O the latter, cri-dockerd only the process.
 struct ContainerDetail {
   ContainerInfo info;
-  std::int64_t pid = 0;  ///< 0 = not running or not told
-  CpuSet spec_cpus;      ///< the cpuset in the runtime spec; empty = none or not told
+  std::int64_t pid = 0;       ///< 0 = not running or not told
+  bool tells_cpuset = false;  ///< whether the runtime tells the cpuset that it has recorded
+  CpuSet spec_cpus;           ///< that one; empty = none or not told
   NodeSet spec_mems;
-  std::optional<placement::Workload>
-      workload;  ///< from info.config, without sandbox identity; absent where the runtime does not tell
+  ToldResources told;            ///< its resources, as far as the runtime tells them
+  bool keeps_updates = false;    ///< whether what the runtime tells is never older than its last update
+  placement::Workload workload;  ///< what follows, without sandbox identity; unknown is what nobody tells
 };
 
 /// UpdateContainerResources: zero means "unchanged".
@@ -91,6 +100,9 @@ struct ContainerList {
 Result<ContainerList> read_list_containers(const std::string& request, const std::string& response);
 Result<std::vector<Sandbox>> read_list_pod_sandbox(const std::string& response);
 Result<ContainerDetail> read_container_status(const std::string& response, const DemandRules& rules);
+/// Takes from `kernel` what the runtime does not tell, or may tell as it was. `seen_cpus`: on how many CPUs the kernel
+/// has the container; 0 = not told.
+void complete(ContainerDetail& detail, const ToldResources& kernel, std::size_t seen_cpus, const DemandRules& rules);
 
 // Patches: serialized messages to be appended to the original bytes.
 /// Sets linux.resources.cpuset_cpus, and cpuset_mems unless `mems` is empty, of a CreateContainerRequest; adds `added`

@@ -73,41 +73,112 @@ Set list(const std::string& text) {
   return set ? *std::move(set) : Set();
 }
 
-/// The container's resources: as created, and over them what the runtime spec says, which is what a resize left.
-RawResources raw_of(const Json& info) {
-  const Json& config = at(info, {"config", "linux", "resources"});
-  const Json& spec = at(info, {"runtimeSpec", "linux", "resources"});
-  const auto latest = [](const Json& now, const Json& created) {
-    return now.is_number() ? number(now) : number(created);
-  };
-  RawResources raw;
-  raw.cpu_period_us = latest(at(spec, {"cpu", "period"}), at(config, {"cpu_period"}));
-  raw.cpu_quota_us = latest(at(spec, {"cpu", "quota"}), at(config, {"cpu_quota"}));
-  raw.cpu_shares = latest(at(spec, {"cpu", "shares"}), at(config, {"cpu_shares"}));
-  raw.memory_limit_bytes = latest(at(spec, {"memory", "limit"}), at(config, {"memory_limit_in_bytes"}));
-  raw.oom_score_adj = number(at(config, {"oom_score_adj"}));
-  for (const Json& pages : array(at(config, {"hugepage_limits"}))) {
-    raw.hugepage_limit_bytes[text(at(pages, {"page_size"}))] = number(at(pages, {"limit"}));
+/// The numbers that an object of the runtime spec tells; one that is not set there is 0.
+std::optional<std::int64_t> told_number(const Json& object, std::initializer_list<const char*> path) {
+  if (!object.is_object()) return std::nullopt;
+  return number(at(object, path));
+}
+
+std::optional<std::map<std::string, std::int64_t>> huge_pages_in(const Json& limits, const char* size) {
+  if (!limits.is_array()) return std::nullopt;
+  std::map<std::string, std::int64_t> pages;
+  for (const Json& limit : limits) pages[text(at(limit, {size}))] = number(at(limit, {"limit"}));
+  return pages;
+}
+
+/// The runtime spec, which is what a resize left.
+ToldResources told_by_spec(const Json& spec) {
+  ToldResources told;
+  if (!at(spec, {"linux"}).is_object()) return told;
+  const Json& resources = at(spec, {"linux", "resources"});
+  told.qos = qos_of_cgroup(text(at(spec, {"linux", "cgroupsPath"})));
+  told.cpu_period_us = number(at(resources, {"cpu", "period"}));
+  told.cpu_quota_us = number(at(resources, {"cpu", "quota"}));
+  told.cpu_shares = number(at(resources, {"cpu", "shares"}));
+  told.memory_limit_bytes = number(at(resources, {"memory", "limit"}));
+  told.oom_score_adj = told_number(at(spec, {"process"}), {"oomScoreAdj"});
+  told.hugepage_limit_bytes = huge_pages_in(at(resources, {"hugepageLimits"}), "pageSize");
+  return told;
+}
+
+/// The request of the create; only containerd tells it.
+ToldResources told_by_config(const Json& config) {
+  ToldResources told;
+  if (!at(config, {"metadata"}).is_object()) return told;
+  const Json& resources = at(config, {"linux", "resources"});
+  told.cpu_period_us = number(at(resources, {"cpu_period"}));
+  told.cpu_quota_us = number(at(resources, {"cpu_quota"}));
+  told.cpu_shares = number(at(resources, {"cpu_shares"}));
+  told.memory_limit_bytes = number(at(resources, {"memory_limit_in_bytes"}));
+  told.oom_score_adj = number(at(resources, {"oom_score_adj"}));
+  told.hugepage_limit_bytes = huge_pages_in(array(at(resources, {"hugepage_limits"})), "page_size");
+  // One that asks for nothing is besteffort, as at a create.
+  if (!resources.is_object()) told.qos = placement::Qos::kBestEffort;
+  return told;
+}
+
+ToldResources told_by_status(const lens::ContainerStatus& status) {
+  ToldResources told;
+  if (!status.resources().has_linux()) return told;
+  const lens::Resources& resources = status.resources().linux();
+  told.cpu_period_us = resources.cpu_period_us();
+  told.cpu_quota_us = resources.cpu_quota_us();
+  told.cpu_shares = resources.cpu_shares();
+  told.memory_limit_bytes = resources.memory_limit_bytes();
+  // The kubelet asks for none that is 0.
+  if (resources.oom_score_adj() != 0) told.oom_score_adj = resources.oom_score_adj();
+  told.hugepage_limit_bytes = raw_of(resources).hugepage_limit_bytes;
+  return told;
+}
+
+/// What was changed since the create is in the runtime spec; what the spec does not set, in the config.
+ToldResources told_by(const Json& info, const lens::ContainerStatus& status) {
+  const Json& spec = at(info, {"runtimeSpec"});
+  const ToldResources created = told_by_config(at(info, {"config"}));
+  ToldResources told = told_by_spec(spec);
+  const Json& cpu = at(spec, {"linux", "resources", "cpu"});
+  const bool has_config = created.cpu_shares.has_value();
+  if (has_config && !at(cpu, {"period"}).is_number()) told.cpu_period_us = created.cpu_period_us;
+  if (has_config && !at(cpu, {"quota"}).is_number()) told.cpu_quota_us = created.cpu_quota_us;
+  if (has_config && !at(cpu, {"shares"}).is_number()) told.cpu_shares = created.cpu_shares;
+  if (has_config && !at(spec, {"linux", "resources", "memory", "limit"}).is_number())
+    told.memory_limit_bytes = created.memory_limit_bytes;
+  // The config has the value that was asked for, where the runtime was told not to lower it.
+  if (has_config) told.oom_score_adj = created.oom_score_adj;
+  if (has_config) told.hugepage_limit_bytes = created.hugepage_limit_bytes;
+  told.fill_in(created);
+  told.fill_in(told_by_status(status));
+  return told;
+}
+
+/// "NAME=VALUE" each.
+std::vector<std::pair<std::string, std::string>> env_of_spec(const Json& process) {
+  std::vector<std::pair<std::string, std::string>> env;
+  for (const Json& entry : array(at(process, {"env"}))) {
+    const std::string pair = text(entry);
+    const auto end = pair.find('=');
+    if (end != std::string::npos) env.emplace_back(pair.substr(0, end), pair.substr(end + 1));
   }
-  return raw;
+  return env;
 }
 
-placement::Qos qos_of(const Json& info, const RawResources& raw) {
-  if (const auto named = qos_of_cgroup(text(at(info, {"runtimeSpec", "linux", "cgroupsPath"})))) return *named;
-  if (!at(info, {"config", "linux", "resources"}).is_object()) return placement::Qos::kBestEffort;
-  return qos_of_oom_score_adj(raw.oom_score_adj);
-}
-
-/// The kubelet's bound is left out: the config holds the cpuset that topolet appended, not the one it was asked for.
-std::optional<placement::Workload> workload_of(const Json& info, const DemandRules& rules) {
+/// What the config tells beside resources, or in place of it the runtime spec. The kubelet's bound is left out: both
+/// hold the cpuset that topolet appended, not the one it was asked for.
+void read_identity(const Json& info, const lens::ContainerStatus& status, placement::Workload& workload) {
+  workload.key.name = status.metadata().name();
+  workload.key.attempt = status.metadata().attempt();
   const Json& config = at(info, {"config"});
-  if (!at(config, {"metadata"}).is_object()) return std::nullopt;
-  placement::Workload workload;
+  if (!at(config, {"metadata"}).is_object()) {
+    workload.annotations = map_of(status.annotations());
+    workload.env = env_of_spec(at(info, {"runtimeSpec", "process"}));
+    // A privileged container has all of the machine's.
+    if (at(info, {"privileged"}) == true) return;
+    for (const Json& device : array(at(info, {"runtimeSpec", "linux", "devices"})))
+      workload.devices.push_back(text(at(device, {"path"})));
+    return;
+  }
   workload.key.name = text(at(config, {"metadata", "name"}));
   workload.key.attempt = static_cast<std::uint32_t>(number(at(config, {"metadata", "attempt"})));
-  const RawResources raw = raw_of(info);
-  workload.qos = qos_of(info, raw);
-  workload.demand = demand_of(raw, workload.qos, rules.memory_total_bytes);
   for (const Json& device : array(at(config, {"devices"}))) workload.devices.push_back(text(at(device, {"host_path"})));
   for (const Json& device : array(at(config, {"CDI_devices"})))
     workload.cdi_devices.push_back(text(at(device, {"name"})));
@@ -115,7 +186,6 @@ std::optional<placement::Workload> workload_of(const Json& info, const DemandRul
     workload.env.emplace_back(text(at(env, {"key"})), text(at(env, {"value"})));
   }
   workload.annotations = text_map(at(config, {"annotations"}));
-  return workload;
 }
 
 /// containerd and CRI-O put one JSON object under "info"; null or discarded, which at() treats alike, if it cannot be
@@ -148,12 +218,16 @@ Result<ContainerList> read_list_containers(const std::string& request, const std
   ContainerList result;
   result.unfiltered = is_unfiltered(*std::move(asked));
   for (const lens::Container& container : answered->containers()) {
+    auto labels = map_of(container.labels());
     result.containers.push_back({.id = container.id(),
                                  .sandbox_id = container.sandbox_id(),
                                  .name = container.metadata().name(),
                                  .attempt = container.metadata().attempt(),
                                  .state = state_of(container.state()),
-                                 .exit_code = 0});
+                                 .exit_code = 0,
+                                 .pod_uid = std::move(labels["io.kubernetes.pod.uid"]),
+                                 .pod_namespace = std::move(labels["io.kubernetes.pod.namespace"]),
+                                 .pod_name = std::move(labels["io.kubernetes.pod.name"])});
   }
   return result;
 }
@@ -168,7 +242,8 @@ Result<std::vector<Sandbox>> read_list_pod_sandbox(const std::string& response) 
                          .pod_namespace = item.metadata().pod_namespace(),
                          .pod_name = item.metadata().name(),
                          .runtime_handler = item.runtime_handler(),
-                         .ready = item.state() == kSandboxReady});
+                         .ready = item.state() == kSandboxReady,
+                         .annotations = map_of(item.annotations())});
   }
   return sandboxes;
 }
@@ -188,13 +263,27 @@ Result<ContainerDetail> read_container_status(const std::string& response, const
   if (detail.info.state == ContainerState::kRunning) detail.pid = number(at(info, {"pid"}));
   const Json& cpu = at(info, {"runtimeSpec", "linux", "resources", "cpu"});
   const lens::Resources& resources = status.resources().linux();
+  detail.tells_cpuset = at(info, {"runtimeSpec", "linux"}).is_object() || status.resources().has_linux();
   detail.spec_cpus = list<CpuSet>(text(at(cpu, {"cpus"})));
   detail.spec_mems = list<NodeSet>(text(at(cpu, {"mems"})));
   if (detail.spec_cpus.empty()) detail.spec_cpus = list<CpuSet>(resources.cpuset_cpus());
   if (detail.spec_mems.empty()) detail.spec_mems = list<NodeSet>(resources.cpuset_mems());
-  detail.workload = workload_of(info, rules);
-  if (detail.workload) detail.workload->key.sandbox_id = detail.info.sandbox_id;
+  detail.told = told_by(info, status);
+  // containerd does. CRI-O has forgotten them after a restart of its own.
+  detail.keeps_updates = at(info, {"config", "metadata"}).is_object();
+  read_identity(info, status, detail.workload);
+  detail.workload.key.sandbox_id = detail.info.sandbox_id;
+  complete(detail, {}, 0, rules);
   return detail;
+}
+
+void complete(ContainerDetail& detail, const ToldResources& kernel, std::size_t seen_cpus, const DemandRules& rules) {
+  ToldResources told = detail.told;
+  if (!detail.keeps_updates) told.correct(kernel);
+  told.fill_in(kernel);
+  KnownDemand known = demand_of(told, seen_cpus, rules.memory_total_bytes);
+  detail.workload.qos = known.qos;
+  detail.workload.demand = std::move(known.demand);
 }
 
 }  // namespace topolet::cri

@@ -29,6 +29,8 @@ class RuntimeClient {
   RuntimeClient(const RuntimeClient&) = delete;
   RuntimeClient& operator=(const RuntimeClient&) = delete;
 
+  const DemandRules& rules() const { return rules_; }
+
   /// Leaves the memory nodes alone if `mems` is empty.
   void update_container(const std::string& container_id, const CpuSet& cpus, const NodeSet& mems,
                         std::function<void(Status)> done);

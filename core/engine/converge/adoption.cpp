@@ -12,12 +12,36 @@
 #include "core/placement/settings.hpp"
 
 namespace topolet::engine {
+namespace {
+
+/// What is counted for a container of which not all is known, for people; empty where it is.
+std::string describe_demand(const placement::Workload& workload) {
+  const placement::Demand& demand = workload.demand;
+  const double cpus = static_cast<double>(demand.cpu_request_milli) / 1000;
+  if (is_unknown(workload))
+    return fmt::format("neither the runtime nor the kernel tells what it requests{}; it counts as {:g} {}",
+                       workload.qos == placement::Qos::kUnknown ? " or its QoS class" : "", cpus,
+                       demand.cpu_request_milli == 1000 ? "CPU" : "CPUs");
+  if (demand.cpu_request_certainty == placement::Certainty::kEstimated)
+    return fmt::format("its CPU request is read from its cpu.weight, as at most {:g}", cpus);
+  return {};
+}
+
+std::string joined(std::string reason, const std::string& more) {
+  return more.empty() ? reason : std::move(reason) + "; " + more;
+}
+
+}  // namespace
+
 /// Who a listed container is, as far as the list and its sandbox tell.
 placement::Workload Reconciler::identify(const cri::ContainerInfo& container) const {
   placement::Workload workload;
   workload.key.name = container.name;
   workload.key.attempt = container.attempt;
   workload.key.sandbox_id = container.sandbox_id;
+  workload.key.pod_uid = container.pod_uid;
+  workload.pod_name = container.pod_name;
+  workload.pod_namespace = container.pod_namespace;
   if (const Pod* pod = deps_.committer.ledger().find_pod(container.sandbox_id); pod != nullptr) {
     workload.key.pod_uid = pod->sandbox.pod_uid;
     workload.pod_name = pod->sandbox.pod_name;
@@ -29,7 +53,7 @@ placement::Workload Reconciler::identify(const cri::ContainerInfo& container) co
 }
 
 placement::Workload Reconciler::workload_of(const cri::ContainerDetail& detail) const {
-  placement::Workload workload = detail.workload.value_or(placement::Workload());
+  placement::Workload workload = detail.workload;
   placement::Workload identity = identify(detail.info);
   workload.key = std::move(identity.key);
   workload.pod_name = std::move(identity.pod_name);
@@ -54,7 +78,7 @@ void Reconciler::adopt_all(const PassPtr& pass) {
   const auto rank = [this](const cri::ContainerDetail& detail) {
     const bool running = detail.info.state == cri::ContainerState::kRunning;
     const bool is_for_exclusive_cpus =
-        (detail.workload && whole_cpus(*detail.workload) > 0) || is_known_from_kubelet(identify(detail.info).key);
+        whole_cpus(detail.workload) > 0 || is_known_from_kubelet(identify(detail.info).key);
     return (is_for_exclusive_cpus ? 2 : 0) + (running ? 1 : 0);
   };
   std::stable_sort(pass->found.begin(), pass->found.end(),
@@ -190,6 +214,10 @@ void Reconciler::adopt(const PassPtr& pass, const cri::ContainerDetail& detail) 
     return adopt_exclusively(pass, detail, workload, adopted.observed_cpus);
   if (const auto rounded = rounded_before(pass, detail, workload, adopted.observed_cpus))
     return adopt_exclusively(pass, detail, *rounded, adopted.observed_cpus);
+  if (is_unknown(workload) && share_what_it_has(workload, adopted.observed_cpus, decision)) {
+    decision.reason = joined(origin_of(pass, detail) + "; it shares the CPUs that it had", describe_demand(workload));
+    return commit_adopted(std::move(adopted), detail);
+  }
   Placer::Constraints constraints;
   constraints.only_shared = true;
   adopted.plan = deps_.placer.plan(deps_.committer.ledger(), workload, constraints);
@@ -198,7 +226,7 @@ void Reconciler::adopt(const PassPtr& pass, const cri::ContainerDetail& detail) 
                            decision.reason);
   }
   decision.reason_code = placement::reason_code::kFoundRunning;
-  decision.reason = origin_of(pass, detail) + "; " + decision.reason;
+  decision.reason = joined(origin_of(pass, detail) + "; " + decision.reason, describe_demand(workload));
   commit_adopted(std::move(adopted), detail);
 }
 
@@ -208,6 +236,36 @@ std::string Reconciler::origin_of(const PassPtr& pass, const cri::ContainerDetai
   if (!was_there || deps_.why_unknown.empty()) return "found in the runtime, not created through topolet";
   const bool runs = detail.info.state == cri::ContainerState::kRunning;
   return fmt::format("already {}; {}", runs ? "running" : "created", deps_.why_unknown);
+}
+
+/// It shares the CPUs on which it runs, as far as nobody has them alone. False where nothing of them is shared.
+bool Reconciler::share_what_it_has(const placement::Workload& workload, const CpuSet& runs_on,
+                                   placement::Decision& decision) const {
+  const Ledger& ledger = deps_.committer.ledger();
+  const placement::Mode mode = shared_mode(workload, deps_.placer.rules());
+  const CpuSet within = runs_on.empty() ? ledger.inventory().allowed : runs_on;
+  const CpuSet cpus = shared_cpus(mode, within, ledger.pool(), ledger.free_reserved(), true);
+  if (cpus.empty()) return false;
+  decision.placement = {mode, cpus, {}, {}};
+  decision.within = within;
+  decision.nodes = deps_.placer.topology()->nodes_of(within);
+  decision.reason_code = placement::reason_code::kFoundRunning;
+  return true;
+}
+
+/// One of which not all was known, as of a container that had no process yet: perhaps it is told now. Its CPUs stay.
+void Reconciler::learn(const cri::ContainerDetail& detail, const Allocation& own) {
+  placement::Workload now = own.workload;
+  now.qos = detail.workload.qos;
+  // An update may have told the request meanwhile.
+  const bool is_told = own.workload.demand.cpu_request_certainty == placement::Certainty::kTold;
+  if (!is_told || !is_unknown(detail.workload)) now.demand = detail.workload.demand;
+  const bool is_more =
+      !is_unknown(now) || (own.workload.qos == placement::Qos::kUnknown && now.qos != own.workload.qos);
+  if (!is_more) return;
+  event::DemandChanged changed{now.key, now.demand, joined("what it requests can be read now", describe_demand(now))};
+  changed.qos = now.qos;
+  deps_.committer.commit(std::move(changed));
 }
 
 void Reconciler::warn_once_a_pod(const placement::Workload& workload, const std::string& warning) const {
@@ -254,12 +312,12 @@ void Reconciler::commit_adopted(event::Adopted adopted, const cri::ContainerDeta
   const placement::ContainerKey key = adopted.workload.key;
   // topolet may have known it before, and a set that it was told then may still come into effect.
   adopted.observed_cpus |= deps_.mover.footprint(detail.info.id);
-  deps_.committer.commit(std::move(adopted), [this, key, id = detail.info.id, spec_cpus = detail.spec_cpus] {
+  deps_.committer.commit(std::move(adopted), [this, key, recorded = Recorded(detail)] {
     const Allocation* now = deps_.committer.ledger().find(key);
     if (now == nullptr) return;
     const ContainerCpuset desired = desired_cpuset_of(*now);
-    const bool is_there = spec_cpus == desired.cpus && deps_.cpusets.check_kernel(id, desired).has_value();
-    deps_.mover.open_queue(id, is_there ? std::optional(desired) : std::nullopt);
+    const bool is_there = is_applied(recorded, desired) && deps_.cpusets.check_kernel(recorded.id, desired).has_value();
+    deps_.mover.open_queue(recorded.id, is_there ? std::optional(desired) : std::nullopt);
   });
 }
 

@@ -65,9 +65,18 @@ void CpusetWriter::inspect(const std::string& container_id, std::function<void(R
           } else {
             pids_.erase(container_id);
           }
-          done(detail);
+          done(detail ? completed(*detail) : detail);
         });
       });
+}
+
+/// With what the kernel tells in place of the runtime.
+cri::ContainerDetail CpusetWriter::completed(cri::ContainerDetail detail) const {
+  const auto pid = pids_.find(detail.info.id);
+  if (pid == pids_.end() || (detail.keeps_updates && cri::tells_all(detail.told))) return detail;
+  const std::size_t cpus = deps_.kernel.effective_cpus(pid->second).value_or(CpuSet()).size();
+  complete(detail, deps_.kernel.resources_of(pid->second, detail.info.id), cpus, deps_.client.rules());
+  return detail;
 }
 
 std::optional<CpuSet> CpusetWriter::kernel_cpus(const std::string& container_id) const {

@@ -49,7 +49,8 @@ class CpusetWriter {
   /// Every container and, asked for after them so that each container's is there, every sandbox.
   void list(std::function<void(Result<std::vector<cri::Sandbox>>, Result<std::vector<cri::ContainerInfo>>)> done);
 
-  /// Asks for a container's verbose status and remembers its process.
+  /// Asks for a container's verbose status and remembers its process. What the runtime does not tell of its resources
+  /// is as the kernel has it.
   void inspect(const std::string& container_id, std::function<void(Result<cri::ContainerDetail>)> done);
 
   /// What the kernel says of a process that was seen to belong to the container; none if there is none to be asked.
@@ -66,6 +67,7 @@ class CpusetWriter {
   void forget(const std::string& container_id) { pids_.erase(container_id); }
 
  private:
+  cri::ContainerDetail completed(cri::ContainerDetail detail) const;
   void written(const std::string& container_id, const ContainerCpuset& target, const Status& status,
                const std::function<void(WriteResult)>& done);
   WriteResult verify_written(const std::string& container_id, const ContainerCpuset& target) const;

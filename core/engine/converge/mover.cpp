@@ -288,12 +288,13 @@ void Mover::recover_workload(const placement::ContainerKey& key, WorkloadRecover
     // Meanwhile it may have ended, or failed and left its CPUs to its next attempt.
     if (now == nullptr || !now->is_bound() || has_exited) return done(std::nullopt);
     Allocation allocation = *now;
-    if (detail && detail->workload) {
+    if (detail) {
       placement::Workload& workload = allocation.workload;
-      workload.env = detail->workload->env;
-      if (workload.devices.empty()) workload.devices = detail->workload->devices;
-      if (workload.cdi_devices.empty()) workload.cdi_devices = detail->workload->cdi_devices;
-      if (workload.annotations.empty()) workload.annotations = detail->workload->annotations;
+      const placement::Workload& told = detail->workload;
+      workload.env = told.env;
+      if (workload.devices.empty()) workload.devices = told.devices;
+      if (workload.cdi_devices.empty()) workload.cdi_devices = told.cdi_devices;
+      if (workload.annotations.empty()) workload.annotations = told.annotations;
     }
     done(std::move(allocation));
   });
@@ -372,11 +373,13 @@ void Mover::on_inspected(const std::string& container_id, const cri::ContainerDe
   }
   look_in_kernel(container_id);
   if (is_newest && !detail.spec_cpus.empty() && detail.spec_cpus != applied->cpus) {
+    // A runtime that was restarted may have an older record, while the container is where it should be.
+    const bool is_old_record = deps_.cpusets.kernel_cpus(container_id) == applied->cpus;
+    const std::string why = fmt::format("the runtime reports CPUs {} instead of {}", detail.spec_cpus.to_string(),
+                                        applied->cpus.to_string());
     footprints_.add(container_id, detail.spec_cpus);
-    deps_.committer.commit(event::Drifted{key, detail.spec_cpus,
-                                          fmt::format("the runtime reports CPUs {} instead of {}",
-                                                      detail.spec_cpus.to_string(), applied->cpus.to_string())});
-    look_for_overlap(container_id, detail.spec_cpus);
+    deps_.committer.commit(event::Drifted{key, detail.spec_cpus, is_old_record ? "" : why});
+    if (!is_old_record) look_for_overlap(container_id, detail.spec_cpus);
     return queues_.invalidate(container_id);
   }
   // An update that came during a start may be lost.

@@ -2,8 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <charconv>
 #include <fstream>
+#include <map>
 #include <sstream>
+#include <string_view>
+#include <system_error>
 #include <utility>
 
 namespace topolet::engine {
@@ -66,6 +71,82 @@ std::optional<std::string> path_below(const std::string& cgroup, const std::stri
   return cgroup.substr(root.size());
 }
 
+/// The path up to the level whose name has the container's id: CID, crio-CID, docker-CID.scope,
+/// cri-containerd-CID.scope.
+std::optional<std::string> up_to_container(const std::string& cgroup, const std::string& container_id) {
+  const auto at = container_id.empty() ? std::string::npos : cgroup.find(container_id);
+  if (at == std::string::npos) return std::nullopt;
+  return cgroup.substr(0, cgroup.find('/', at));
+}
+
+/// More than any machine has, as v1 writes it where there is no limit: PAGE_COUNTER_MAX, rounded down to a page.
+constexpr std::int64_t kNoLimit = std::int64_t{1} << 62;
+
+std::optional<std::string> first_word_of(const std::filesystem::path& file) {
+  std::ifstream in(file);
+  std::string word;
+  if (!(in >> word)) return std::nullopt;
+  return word;
+}
+
+std::optional<std::int64_t> number_in(const std::string& word) {
+  std::int64_t number = 0;
+  const char* const end = word.data() + word.size();
+  const auto [stopped, error] = std::from_chars(word.data(), end, number);
+  return error == std::errc() && stopped == end ? std::optional(number) : std::nullopt;
+}
+
+std::optional<std::int64_t> read_number(const std::filesystem::path& file) {
+  const auto word = first_word_of(file);
+  return word ? number_in(*word) : std::nullopt;
+}
+
+/// A limit; 0 where there is none.
+std::optional<std::int64_t> read_limit(const std::filesystem::path& file) {
+  const auto word = first_word_of(file);
+  if (!word) return std::nullopt;
+  if (*word == "max") return 0;
+  const auto limit = number_in(*word);
+  return limit && *limit >= kNoLimit ? 0 : limit;
+}
+
+/// v1, or v2, whichever the directory has.
+void read_cpu(const std::filesystem::path& directory, cri::ToldResources& told) {
+  told.cpu_shares = read_number(directory / "cpu.shares");
+  told.cpu_weight = read_number(directory / "cpu.weight");
+  told.cpu_quota_us = read_number(directory / "cpu.cfs_quota_us");
+  told.cpu_period_us = read_number(directory / "cpu.cfs_period_us");
+  std::ifstream both(directory / "cpu.max");
+  std::string quota;
+  std::int64_t period = 0;
+  if (!(both >> quota >> period)) return;
+  told.cpu_quota_us = quota == "max" ? -1 : number_in(quota);
+  told.cpu_period_us = period;
+}
+
+void read_memory(const std::filesystem::path& directory, cri::ToldResources& told) {
+  told.memory_limit_bytes = read_limit(directory / "memory.limit_in_bytes");
+  if (!told.memory_limit_bytes) told.memory_limit_bytes = read_limit(directory / "memory.max");
+}
+
+/// hugetlb.2MB.limit_in_bytes, or hugetlb.2MB.max.
+void read_huge_pages(const std::filesystem::path& directory, cri::ToldResources& told) {
+  constexpr std::string_view kPrefix = "hugetlb.";
+  std::map<std::string, std::int64_t> limits;
+  std::error_code ended;
+  for (std::filesystem::directory_iterator file(directory, ended);
+       !ended && file != std::filesystem::directory_iterator(); file.increment(ended)) {
+    const std::string name = file->path().filename();
+    const auto dot = name.find('.', kPrefix.size());
+    if (name.rfind(kPrefix, 0) != 0 || dot == std::string::npos) continue;
+    const std::string what = name.substr(dot + 1);
+    if (what != "limit_in_bytes" && what != "max") continue;
+    const auto limit = read_limit(file->path());
+    if (limit && *limit > 0) limits[name.substr(kPrefix.size(), dot - kPrefix.size())] = *limit;
+  }
+  if (!limits.empty()) told.hugepage_limit_bytes = std::move(limits);
+}
+
 }  // namespace
 
 ProcessCgroups::ProcessCgroups(std::filesystem::path proc, std::filesystem::path host_root)
@@ -86,6 +167,8 @@ ProcessCgroups::ProcessCgroups(std::filesystem::path proc, std::filesystem::path
     tail >> type >> skip >> super_options;
     mount.mount_point = host_root_ / std::filesystem::path(at).relative_path();
     if (type == "cgroup2" && !unified_) unified_ = mount;
+    mount.controllers = super_options;
+    if (type == "cgroup") legacy_.push_back(mount);
     if (type == "cgroup" && list_contains(super_options, "cpuset") && !cpuset_v1_) cpuset_v1_ = mount;
   }
 }
@@ -124,6 +207,40 @@ std::vector<std::string> ProcessCgroups::cgroups_of(std::int64_t pid) const {
     if (line.path != "/") paths.push_back(std::move(line.path));
   }
   return paths;
+}
+
+cri::ToldResources ProcessCgroups::resources_of(std::int64_t pid, const std::string& container_id) const {
+  if (made_up_resources_) return made_up_resources_(pid);
+  cri::ToldResources told;
+  const std::filesystem::path process = proc_ / std::to_string(pid);
+  if (made_up_ || !is_alive(process)) return told;
+  for (const CgroupLine& line : lines_of_cgroups(process)) {
+    if (!told.qos) told.qos = cri::qos_of_cgroup(line.path);
+  }
+  told.oom_score_adj = read_number(process / "oom_score_adj");
+  if (const auto cpu = directory_of(pid, "cpu", container_id)) read_cpu(*cpu, told);
+  if (const auto memory = directory_of(pid, "memory", container_id)) read_memory(*memory, told);
+  if (const auto pages = directory_of(pid, "hugetlb", container_id)) read_huge_pages(*pages, told);
+  return told;
+}
+
+/// The container's own cgroup in the hierarchy with the controller, whatever cgroups it has made below.
+std::optional<std::filesystem::path> ProcessCgroups::directory_of(std::int64_t pid, const std::string& controller,
+                                                                  const std::string& container_id) const {
+  const auto has_controller = [&controller](const Mount& mount) {
+    return list_contains(mount.controllers, controller);
+  };
+  const auto legacy = std::find_if(legacy_.begin(), legacy_.end(), has_controller);
+  const bool is_v1 = legacy != legacy_.end();
+  if (!is_v1 && !unified_) return std::nullopt;
+  const Mount& mount = is_v1 ? *legacy : *unified_;
+  for (const CgroupLine& line : lines_of_cgroups(proc_ / std::to_string(pid))) {
+    if (is_v1 ? !list_contains(line.controllers, controller) : !line.controllers.empty()) continue;
+    const auto own = up_to_container(line.path, container_id);
+    const auto inside = own ? path_below(*own, mount.root) : std::nullopt;
+    if (inside) return mount.mount_point / std::filesystem::path(*inside).relative_path();
+  }
+  return std::nullopt;
 }
 
 std::optional<std::filesystem::path> ProcessCgroups::cpuset_directory(const std::string& cgroup) const {

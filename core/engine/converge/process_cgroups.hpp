@@ -11,6 +11,7 @@
 
 #include "core/base/index_set.hpp"
 #include "core/base/result.hpp"
+#include "core/cri/messages/demand.hpp"
 
 namespace topolet::engine {
 
@@ -24,10 +25,12 @@ struct CpusetHierarchy {
 class ProcessCgroups {
  public:
   using ReadCpus = std::function<std::optional<CpuSet>(std::int64_t pid)>;
+  using ReadResources = std::function<cri::ToldResources(std::int64_t pid)>;
 
   explicit ProcessCgroups(std::filesystem::path proc = "/proc", std::filesystem::path host_root = "/");
   /// Of a kernel that need not exist: it says just this.
-  explicit ProcessCgroups(ReadCpus effective_cpus) : made_up_(std::move(effective_cpus)) {}
+  explicit ProcessCgroups(ReadCpus effective_cpus, ReadResources resources = nullptr)
+      : made_up_(std::move(effective_cpus)), made_up_resources_(std::move(resources)) {}
 
   /// The effective cpuset of the cgroup of a process: cpuset.cpus.effective (v2) or cpuset.effective_cpus (v1).
   /// None where there is no such process, it has ended (the kernel shows a process that exits in the root cgroup), it
@@ -37,6 +40,11 @@ class ProcessCgroups {
   /// The paths of the cgroups that the process is in, one for each hierarchy but those where it is in the root. None
   /// for a process that has ended.
   std::vector<std::string> cgroups_of(std::int64_t pid) const;
+
+  /// What the kernel tells of a container's resources, by its process: the QoS class that a cgroup above it names, what
+  /// the files of the container's own cgroup say, and the process's oom_score_adj. Those of a cgroup that does not bear
+  /// the container's id say nothing of it.
+  cri::ToldResources resources_of(std::int64_t pid, const std::string& container_id) const;
 
   /// None if it is not mounted, or cannot be seen from here.
   std::optional<CpusetHierarchy> hierarchy() const;
@@ -50,6 +58,7 @@ class ProcessCgroups {
   struct Mount {
     std::string root;  ///< the part of the cgroup tree that is mounted
     std::filesystem::path mount_point;
+    std::string controllers;  ///< v1: separated by commas
   };
   /// Where a process is in the cpuset hierarchy of v1, and where the other hierarchies have it, which stay as the
   /// runtime made them.
@@ -62,9 +71,14 @@ class ProcessCgroups {
   std::optional<std::filesystem::path> cpuset_directory(const std::string& cgroup) const;
   Result<std::size_t> move_processes(const std::filesystem::path& from, const std::string& container) const;
 
+  std::optional<std::filesystem::path> directory_of(std::int64_t pid, const std::string& controller,
+                                                    const std::string& container_id) const;
+
   ReadCpus made_up_;
+  ReadResources made_up_resources_;
   std::filesystem::path proc_;
   std::filesystem::path host_root_;
+  std::vector<Mount> legacy_;
   std::optional<Mount> cpuset_v1_;
   std::optional<Mount> unified_;
 };

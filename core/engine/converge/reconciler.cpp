@@ -155,9 +155,23 @@ void Reconciler::reconcile_known(const PassPtr& pass, const cri::ContainerInfo& 
   if (holds_nothing(pass, container, container.state)) return inspect_known(pass, container);
   if (own.placement.mode == placement::Mode::kForeign) return inspect_foreign(pass, container);
   if (!deps_.mover.has_queue(container.id)) return inspect_known(pass, container);
+  if (is_unknown(own.workload) && container.state == cri::ContainerState::kRunning)
+    return inspect_unknown(pass, container);
   // What the last topoletd had sent may come into effect late.
   if (own.phase == Phase::kRunning && !is_in_startup_window()) return deps_.mover.verify_in_kernel(container.id);
   if (container.state == cri::ContainerState::kRunning) deps_.mover.verify(container.id);
+}
+
+/// A look at where it runs comes with it.
+void Reconciler::inspect_unknown(const PassPtr& pass, const cri::ContainerInfo& container) {
+  ++pass->waiting;
+  deps_.cpusets.inspect(container.id, [this, pass, container](const Result<cri::ContainerDetail>& detail) {
+    const Allocation* own = deps_.committer.ledger().find_by_container(container.id);
+    const bool runs = detail && detail->info.state == cri::ContainerState::kRunning;
+    if (runs && own != nullptr && own->is_managed()) learn(*detail, *own);
+    deps_.mover.verify(container.id);
+    finish_one(pass);
+  });
 }
 
 void Reconciler::inspect_known(const PassPtr& pass, const cri::ContainerInfo& container) {
@@ -259,10 +273,12 @@ void Reconciler::open_known(const PassPtr& pass, const cri::ContainerDetail& det
   if (runs) deps_.committer.commit(event::StartConfirmed{key});
   if (own.squeeze == Squeeze::kLeftToKernel) return pass->open_queues.push_back(open_unverified);
   const CpuSet observed = runs_on | detail.spec_cpus;
-  if (detail.spec_cpus == desired.cpus && deps_.cpusets.check_kernel(container_id, desired)) {
+  const Recorded recorded(detail);
+  if (!is_recorded_elsewhere(recorded, desired) && deps_.cpusets.check_kernel(container_id, desired)) {
     // It may be back on CPUs that the ledger has it vacate, since an update or a start that the previous topoletd sent
     // may still be under way. In that case one more update is sent.
-    const bool applied = own.vacating.empty() && !deps_.cpusets.is_narrower(container_id, desired);
+    const bool applied =
+        own.vacating.empty() && is_applied(recorded, desired) && !deps_.cpusets.is_narrower(container_id, desired);
     return pass->open_queues.push_back([this, id = container_id, applied, desired] {
       deps_.mover.open_queue(id, applied ? std::optional(desired) : std::nullopt);
     });
@@ -279,6 +295,19 @@ void Reconciler::open_known(const PassPtr& pass, const cri::ContainerDetail& det
                                         own.overruled ? "" : why});
   deps_.mover.look_in_kernel(container_id);
   pass->open_queues.push_back(open_unverified);
+}
+
+/// Whether the container was told `desired`, as far as can be seen. Where the runtime does not tell what it has
+/// recorded, the kernel does.
+bool Reconciler::is_applied(const Recorded& recorded, const ContainerCpuset& desired) const {
+  return recorded.cpus.value_or(deps_.cpusets.kernel_cpus(recorded.id).value_or(CpuSet())) == desired.cpus;
+}
+
+/// Whether the runtime says that it was told other CPUs. It does not while the kernel has it right where it should be:
+/// a runtime that was restarted may have an older record.
+bool Reconciler::is_recorded_elsewhere(const Recorded& recorded, const ContainerCpuset& desired) const {
+  if (!recorded.cpus || *recorded.cpus == desired.cpus) return false;
+  return deps_.cpusets.kernel_cpus(recorded.id) != desired.cpus;
 }
 
 /// A start that went out before the store lost its newest changes.

@@ -78,6 +78,15 @@ class Reconciler {
   };
   using PassPtr = std::shared_ptr<ReconcilePass>;
 
+  /// The CPUs that the runtime has recorded of a container, if it tells them.
+  struct Recorded {
+    std::string id;
+    std::optional<CpuSet> cpus;
+
+    explicit Recorded(const cri::ContainerDetail& detail)
+        : id(detail.info.id), cpus(detail.tells_cpuset ? std::optional(detail.spec_cpus) : std::nullopt) {}
+  };
+
   void expire_doubts();
   void expire_crash_holds();
   void begin();
@@ -97,6 +106,10 @@ class Reconciler {
   void adopt_all(const PassPtr& pass);
   void adopt(const PassPtr& pass, const cri::ContainerDetail& detail);
   void place_foreign(const PassPtr& pass, const cri::ContainerDetail& detail, const Allocation& own);
+  bool share_what_it_has(const placement::Workload& workload, const CpuSet& runs_on,
+                         placement::Decision& decision) const;
+  void learn(const cri::ContainerDetail& detail, const Allocation& own);
+  void inspect_unknown(const PassPtr& pass, const cri::ContainerInfo& container);
   void warn_once_a_pod(const placement::Workload& workload, const std::string& warning) const;
   void inspect_foreign(const PassPtr& pass, const cri::ContainerInfo& container);
   void adopt_exclusively(const PassPtr& pass, const cri::ContainerDetail& detail, const placement::Workload& workload,
@@ -105,6 +118,8 @@ class Reconciler {
   placement::Workload workload_of(const cri::ContainerDetail& detail) const;
   placement::Workload identify(const cri::ContainerInfo& container) const;
   CpuSet observed_cpus(const cri::ContainerDetail& detail) const;
+  bool is_applied(const Recorded& recorded, const ContainerCpuset& desired) const;
+  bool is_recorded_elsewhere(const Recorded& recorded, const ContainerCpuset& desired) const;
   bool is_in_startup_window() const { return deps_.clock.steady() - started_at_ < deps_.startup_window; }
   bool may_be_starting(const cri::ContainerDetail& detail) const;
   std::vector<placement::ContainerKey> overruled_by(const PassPtr& pass, const cri::ContainerDetail& detail,

@@ -94,7 +94,9 @@ struct Allocation {
   bool was_exclusive() const { return preferred && preferred->placement.mode == placement::Mode::kExclusive; }
   bool follows_pool() const { return placement::follows_pool(placement.mode); }
   /// It follows the pool, and topolet says where in the pool it runs, not the kubelet.
-  bool is_movable_in_pool() const { return follows_pool() && !conflict && workload.kubelet_cpus.empty(); }
+  bool is_movable_in_pool() const { return follows_pool() && !conflict && !stays_within(); }
+  /// Topolet does not move it out of `within`: the kubelet has said where it runs, or nobody tells what it is.
+  bool stays_within() const { return !workload.kubelet_cpus.empty() || placement::is_unknown(workload); }
   /// The runtime has the container.
   bool is_bound() const { return phase == Phase::kCreated || may_run(); }
   bool may_run() const { return phase == Phase::kStarting || phase == Phase::kRunning; }

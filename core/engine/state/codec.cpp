@@ -23,12 +23,23 @@ using Json = nlohmann::json;
 constexpr std::array kModes{placement::Mode::kExclusive, placement::Mode::kShared, placement::Mode::kReserved,
                             placement::Mode::kForeign};
 constexpr std::array kSqueezes{Squeeze::kNone, Squeeze::kPlaced, Squeeze::kLeftToKernel};
-constexpr std::array kQos{placement::Qos::kGuaranteed, placement::Qos::kBurstable, placement::Qos::kBestEffort};
+constexpr std::array kQos{placement::Qos::kGuaranteed, placement::Qos::kBurstable, placement::Qos::kBestEffort,
+                          placement::Qos::kUnknown};
+constexpr std::array kCertainties{placement::Certainty::kTold, placement::Certainty::kEstimated,
+                                  placement::Certainty::kUnknown};
+
+template <class Enum, class All>
+void read_name(const std::string& name, const All& all, Enum& value) {
+  const auto found = std::find_if(all.begin(), all.end(), [&](Enum known) { return to_string(known) == name; });
+  if (found == all.end()) throw std::runtime_error("'" + name + "' is not known");
+  value = *found;
+}
 
 // What JSON is made of for values that are more than a number, a text or a set. Nothing is written for what is empty.
 
 Json json_of(const placement::Demand& demand) {
   return {{"cpu_request_milli", demand.cpu_request_milli},
+          {"cpu_request_certainty", to_string(demand.cpu_request_certainty)},
           {"cpu_limit_milli", demand.cpu_limit_milli},
           {"memory_request_bytes", demand.memory_request_bytes},
           {"memory_request_estimated", demand.memory_request_estimated},
@@ -38,6 +49,9 @@ Json json_of(const placement::Demand& demand) {
 
 void read(const Json& json, placement::Demand& demand) {
   json.at("cpu_request_milli").get_to(demand.cpu_request_milli);
+  // Older versions did not write it.
+  const auto certainty = json.find("cpu_request_certainty");
+  if (certainty != json.end()) read_name(certainty->get<std::string>(), kCertainties, demand.cpu_request_certainty);
   json.at("cpu_limit_milli").get_to(demand.cpu_limit_milli);
   json.at("memory_request_bytes").get_to(demand.memory_request_bytes);
   json.at("memory_request_estimated").get_to(demand.memory_request_estimated);
@@ -57,13 +71,6 @@ void read_set(const Json& json, const char* name, Set& set) {
   auto parsed = Set::parse(json.at(name).get<std::string>());
   if (!parsed) throw std::runtime_error(parsed.error().message);
   set = *std::move(parsed);
-}
-
-template <class Enum, class All>
-void read_name(const std::string& name, const All& all, Enum& value) {
-  const auto found = std::find_if(all.begin(), all.end(), [&](Enum known) { return to_string(known) == name; });
-  if (found == all.end()) throw std::runtime_error("'" + name + "' is not known");
-  value = *found;
 }
 
 Json json_of(const Preferred& preferred) {
@@ -148,6 +155,7 @@ store::Value to_value(const CpuSet& set) { return set.to_string(); }
 store::Value to_value(const NodeSet& set) { return set.to_string(); }
 store::Value to_value(placement::Mode mode) { return std::string(to_string(mode)); }
 store::Value to_value(placement::Qos qos) { return std::string(to_string(qos)); }
+store::Value to_value(placement::Certainty certainty) { return std::string(to_string(certainty)); }
 store::Value to_value(Squeeze squeeze) { return std::string(to_string(squeeze)); }
 store::Value to_value(Phase phase) { return std::string(to_string(phase)); }
 store::Value to_value(const placement::AddedFields& added) {
@@ -202,6 +210,7 @@ void from_value(const store::Value& value, IndexSet<Tag>& into) {
 }
 void from_value(const store::Value& value, placement::Mode& into) { read_name(text(value), kModes, into); }
 void from_value(const store::Value& value, placement::Qos& into) { read_name(text(value), kQos, into); }
+void from_value(const store::Value& value, placement::Certainty& into) { read_name(text(value), kCertainties, into); }
 void from_value(const store::Value& value, Squeeze& into) { read_name(text(value), kSqueezes, into); }
 void from_value(const store::Value& value, Phase& into) {
   const auto phase = phase_from(text(value));
@@ -295,6 +304,7 @@ void describe(const placement::Workload& workload, const Transition& transition,
   row.runtime_handler = workload.runtime_handler;
   row.qos = to_string(workload.qos);
   row.cpu_request_milli = workload.demand.cpu_request_milli;
+  row.cpu_request_certainty = to_string(workload.demand.cpu_request_certainty);
   row.cpu_limit_milli = workload.demand.cpu_limit_milli;
   row.memory_request_bytes = workload.demand.memory_request_bytes;
   row.memory_limit_bytes = workload.demand.memory_limit_bytes;

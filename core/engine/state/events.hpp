@@ -129,6 +129,7 @@ struct DemandChanged {
   std::string reason;
   std::optional<placement::Decision> on_memory = {};
   std::vector<placement::ContainerKey> yielding = {};  ///< as in Plan
+  std::optional<placement::Qos> qos = {};              ///< what it turned out to be, of one that was unknown
 };
 /// It is placed anew. `audit_event`: kReplaced, kResized or kConflict.
 struct Moved {

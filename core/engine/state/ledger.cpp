@@ -122,7 +122,7 @@ std::shared_ptr<const placement::LedgerEntry> Ledger::entry_of(const Allocation&
   const placement::Workload& workload = allocation.workload;
   return std::make_shared<const placement::LedgerEntry>(
       placement::LedgerEntry{workload.key, workload.qos, std::move(placement), workload.demand, allocation.within,
-                             allocation.conflict || !workload.kubelet_cpus.empty(), workload.settings,
+                             allocation.conflict || allocation.stays_within(), workload.settings,
                              display_name(workload), workload.used_devices});
 }
 

@@ -20,6 +20,7 @@ void for_each_field_of_allocation(Of& allocation, Field field) {
   field("runtime_handler", workload.runtime_handler);
   field("qos", workload.qos);
   field("cpu_request_milli", workload.demand.cpu_request_milli);
+  field("cpu_request_certainty", workload.demand.cpu_request_certainty);
   field("cpu_limit_milli", workload.demand.cpu_limit_milli);
   field("memory_request_bytes", workload.demand.memory_request_bytes);
   field("memory_request_estimated", workload.demand.memory_request_estimated);

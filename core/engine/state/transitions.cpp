@@ -350,8 +350,10 @@ void Transitions::operator()(const event::PodSeen& event) {
 
 void Transitions::operator()(const event::DemandChanged& event) {
   const Allocation* before = draft_.find(event.key);
-  if (before == nullptr || before->workload.demand == event.demand) return;
+  const placement::Qos qos = event.qos.value_or(before == nullptr ? placement::Qos::kUnknown : before->workload.qos);
+  if (before == nullptr || (before->workload.demand == event.demand && before->workload.qos == qos)) return;
   Allocation after = *before;
+  after.workload.qos = qos;
   for (const placement::ContainerKey& key : event.yielding) draft_.end(key, "yielded");
   after.workload.demand = event.demand;
   if (!event.on_memory) {

@@ -131,6 +131,11 @@ class TopologyCopier {
   const topology::Topology& machine_;
 };
 
+/// A plugin knows three classes. One that nobody tells is neither Guaranteed nor does it need nothing.
+std::int32_t qos_of(placement::Qos qos) {
+  return static_cast<std::int32_t>(qos == placement::Qos::kUnknown ? placement::Qos::kBurstable : qos);
+}
+
 const topolet_demand* lend_demand(LentBlock& block, const placement::Demand& demand) {
   const auto* limits =
       copy_each<topolet_huge_page_limit>(block, demand.hugepage_limit_bytes, [&block](const auto& one) {
@@ -157,7 +162,7 @@ class EntryCopier {
     return {block_.copy(entry.key.pod_uid),
             block_.copy(entry.key.name),
             entry.key.attempt,
-            static_cast<std::int32_t>(entry.qos),
+            qos_of(entry.qos),
             static_cast<std::int32_t>(placement.mode),
             0,
             cpus_,
@@ -343,7 +348,7 @@ const topolet_workload* lend_workload(LentBlock& block, const placement::Workloa
       block.copy(workload.key.sandbox_id),
       block.copy(workload.key.name),
       block.copy(workload.runtime_handler),
-      static_cast<std::int32_t>(workload.qos),
+      qos_of(workload.qos),
       0,
       lend_demand(block, workload.demand),
       block.copy(workload.kubelet_cpus),
