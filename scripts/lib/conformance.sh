@@ -178,9 +178,10 @@ close_workdir() {
   cp "$workdir/containerd.log" "$logs/containerd-${workdir##*.}.log" 2>/dev/null || true
   cat "$workdir"/topoletd*.log >"$logs/topoletd-${workdir##*.}.log" 2>/dev/null || true
   cp "$workdir"/{etcd,kube-*}.log "$logs" 2>/dev/null || true
+  cat "$workdir"/{runtime,dockerd*}.log >"$logs/runtime-${workdir##*.}.log" 2>/dev/null || true
   remove_workdir "$workdir"
   take_back_kubelet_places
-  workdir=''
+  workdir='' runtime=''
 }
 
 start_topoletd() {

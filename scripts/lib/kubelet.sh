@@ -89,7 +89,7 @@ spec:
   terminationGracePeriodSeconds: 1
   containers:
   - name: main
-    image: $kBusyboxImage
+    image: ${kPodImage:-$kBusyboxImage}
     imagePullPolicy: Never
     command: [sh, -c, "echo begun; trap 'exit 0' TERM; while :; do sleep 1000 & wait; done"]
     livenessProbe: {periodSeconds: 1, exec: {command: [touch, /tmp/probed]}}
@@ -101,6 +101,10 @@ YAML
 # process_of POD: prints the PID of the pod's running container.
 process_of() {
   local id
+  if [[ -n ${runtime-} ]]; then
+    process_in_runtime "$1"
+    return
+  fi
   for id in $(ctr --address "$workdir/containerd.sock" --namespace k8s.io containers list --quiet \
     "labels.\"io.kubernetes.pod.name\"==$1,labels.\"io.cri-containerd.kind\"==container" 2>/dev/null); do
     ctr --address "$workdir/containerd.sock" --namespace k8s.io tasks list 2>/dev/null |

@@ -167,11 +167,15 @@ is_gone() { ! process_mark "$1" >/dev/null || ! runs_command "$1" "$2"; }
 
 # Containers are removed before their shims, which reap them.
 remove_containers() {
-  local workdir=$1 id address
+  local workdir=$1 root id address
   local deletions=()
-  for id in $(runc --root "$workdir/runc/k8s.io" list --quiet 2>/dev/null); do
-    runc --root "$workdir/runc/k8s.io" delete --force "$id" >/dev/null 2>&1 &
-    deletions+=("$!")
+  # containerd, CRI-O and Docker keep them in different places.
+  for root in "$workdir"/runc/k8s.io "$workdir"/runc "$workdir"/docker/run/*/moby; do
+    [[ -d $root ]] || continue
+    for id in $(runc --root "$root" list --quiet 2>/dev/null); do
+      runc --root "$root" delete --force "$id" >/dev/null 2>&1 &
+      deletions+=("$!")
+    done
   done
   ((${#deletions[@]} == 0)) || wait "${deletions[@]}" || true
   for address in "$workdir"/state/io.containerd.runtime.v2.task/k8s.io/*/address; do
@@ -181,9 +185,11 @@ remove_containers() {
 
 end_shims() {
   local cmdline pid
-  grep -lsF -- "$1/containerd.sock" /proc/[0-9]*/cmdline | while read -r cmdline; do
+  grep -lsF -- "$1/" /proc/[0-9]*/cmdline | while read -r cmdline; do
     pid=${cmdline//[^0-9]/}
-    if runs_command "$pid" containerd-shim-runc-v2; then kill -KILL "$pid" 2>/dev/null || true; fi
+    if runs_command "$pid" containerd-shim-runc-v2 || runs_command "$pid" conmon; then
+      kill -KILL "$pid" 2>/dev/null || true
+    fi
   done || true
 }
 
@@ -238,13 +244,15 @@ remove_workdir() {
   local workdir=$1
   [[ $workdir == */topolet.?????? && -d $workdir ]] || return 0
   local program pid_file
-  for program in kubelet registry topolet-extender topolet-agent topoletd qemu-system-x86_64 kube-scheduler kube-apiserver etcd; do
+  for program in kubelet registry topolet-extender topolet-agent topoletd qemu-system-x86_64 kube-scheduler kube-apiserver etcd crio cri-dockerd dockerd; do
     for pid_file in "$workdir/$program"{,-*}.pid; do
       if [[ -f $pid_file ]]; then end_process "$(<"$pid_file")" "$program"; fi
     done
   done
   if [[ -f $workdir/other-runtime ]]; then leave_runtime "$workdir" "$(<"$workdir/other-runtime")"; fi
   if [[ -f $workdir/containerd.pid ]]; then end_process "$(<"$workdir/containerd.pid")" containerd; fi
+  pid_file=$workdir/docker/run/containerd/containerd.pid
+  if [[ -f $pid_file ]]; then end_process "$(<"$pid_file")" containerd; fi
   if command -v runc >/dev/null; then remove_containers "$workdir"; fi
   end_shims "$workdir"
   take_back_files "$workdir"
