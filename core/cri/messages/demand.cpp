@@ -88,7 +88,7 @@ std::int64_t quadratic_weight(std::int64_t shares) {
 template <class Formula>
 std::int64_t most_milli_with(std::int64_t weight, Formula formula) {
   std::int64_t low = 0;
-  std::int64_t high = kMaxMilliInShares;
+  std::int64_t high = placement::kMostMilliInShares;
   while (low < high) {
     const std::int64_t middle = low + (high - low + 1) / 2;
     if (formula(shares_of(middle)) <= weight) {
