@@ -64,6 +64,7 @@ class SqliteStore final : public Store {
   Result<std::vector<CapacityRow>> capacities() override;
   Result<std::uint64_t> last_generation() override;
   Result<std::int64_t> last_decision() override;
+  Result<std::string> last_reason_code(const std::string& event) override;
   Result<std::int64_t> last_setup() override;
   Result<Upkeep> do_upkeep(const Moment& now, std::int64_t rows) override;
   void write_generation_file(std::uint64_t generation) override;

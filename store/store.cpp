@@ -386,6 +386,18 @@ Result<std::int64_t> SqliteStore::last_decision() {
   return decision->value_or(0);
 }
 
+Result<std::string> SqliteStore::last_reason_code(const std::string& event) {
+  constexpr const char* kRead = "read what was told last";
+  auto statement = database_.prepare(
+      "SELECT reason_code FROM decided WHERE pod_uid = '' AND container = '' AND event = ?1 ORDER BY decision DESC "
+      "LIMIT 1",
+      kRead);
+  if (!statement) return statement.error();
+  const auto code = statement->first_text(event);
+  if (!code) return code.error();
+  return code->value_or("");
+}
+
 Result<std::int64_t> SqliteStore::last_setup() {
   const auto setup = statements_.find_last_setup.first_integer();
   if (!setup) return setup.error();

@@ -311,6 +311,8 @@ class Store {
   virtual Result<std::uint64_t> last_generation() = 0;
   /// The highest number ever given to a decision; 0 for a new database.
   virtual Result<std::int64_t> last_decision() = 0;
+  /// Of the newest decision with this event that is about no container; empty if there is none.
+  virtual Result<std::string> last_reason_code(const std::string& event) = 0;
   /// The highest number ever given to a setup; 0 for a new database.
   virtual Result<std::int64_t> last_setup() = 0;
   /// A slice of what is to be done to the history while nobody waits, for about so many rows: completes that of an

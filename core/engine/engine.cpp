@@ -81,7 +81,8 @@ Result<std::int64_t> check_capacity(const Engine::CapacityRequest& request, cons
 struct Loaded {
   Ledger ledger;
   Status status;
-  bool has_decisions = false;  ///< ever
+  bool has_decisions = false;        ///< ever
+  std::string told_of_kubelet = {};  ///< the reason code
 };
 
 /// Why the store may not know what topolet has created.
@@ -102,6 +103,8 @@ Loaded load(store::Store& store, CpuInventory cpus) {
   if (!generation) return {ledger, generation.error()};
   const auto decision = store.last_decision();
   if (!decision) return {ledger, decision.error()};
+  const auto told_of_kubelet = store.last_reason_code(std::string(to_string(AuditEvent::kKubeletStatic)));
+  if (!told_of_kubelet) return {ledger, told_of_kubelet.error()};
   std::vector<Allocation> allocations;
   for (const store::AllocationRow& row : *rows) {
     Result<Allocation> allocation = decode_allocation(row);
@@ -122,7 +125,7 @@ Loaded load(store::Store& store, CpuInventory cpus) {
   }
   ledger = Ledger(ledger.inventory(), std::max(*generation, store.report().newest_lost_generation), *decision + 1);
   ledger.load(std::move(allocations), std::move(known), std::move(told));
-  return {std::move(ledger), {}, *decision > 0};
+  return {std::move(ledger), {}, *decision > 0, *told_of_kubelet};
 }
 
 }  // namespace
@@ -164,6 +167,7 @@ struct Engine::Impl {
   Mover mover;
   Rebalancer rebalancer;
   PluginEvents plugin_events;
+  KubeletStatic kubelet_static;
   Reconciler reconciler;
   const HandlerDeps handler_deps;
 
@@ -194,11 +198,21 @@ Engine::Impl::Impl(Options&& given, Deps&& deps, Loaded loaded)
       rebalancer({*loop, committer, placer, mover, clock.clock(), deps.log}),
       plugin_events(committer,
                     {*loop, placer, std::move(deps.any_plugin_handles_events), std::move(deps.publish_event)}),
+      kubelet_static(committer, loaded.told_of_kubelet, deps.log),
       reconciler({*loop, committer, placer, cpusets, mover, exits, rebalancer, placed_handlers,
                   newest_lost_generation > 0, options.doubt_timeout, options.start_grace, clock.clock(), deps.log,
                   options.kubelet_cpus, why_unknown(loaded, deps.store.report())}),
-      handler_deps{*loop, committer,  placer,     cpusets,         mover,
-                   exits, rebalancer, reconciler, placed_handlers, options.demand_rules,
+      handler_deps{*loop,
+                   committer,
+                   placer,
+                   cpusets,
+                   mover,
+                   exits,
+                   rebalancer,
+                   reconciler,
+                   placed_handlers,
+                   kubelet_static,
+                   options.demand_rules,
                    log} {}
 
 void Engine::Impl::begin() {

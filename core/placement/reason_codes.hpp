@@ -39,6 +39,10 @@ inline constexpr const char* kDemandChanged = "demand-changed";
 inline constexpr const char* kOverruledBegan = "overruled-began";
 inline constexpr const char* kOverruledEnded = "overruled-ended";
 
+// What is said of the kubelet's CPU manager.
+inline constexpr const char* kKubeletStaticOn = "kubelet-static-on";
+inline constexpr const char* kKubeletStaticOff = "kubelet-static-off";
+
 // What is said of a container on CPUs that another one has alone.
 inline constexpr const char* kOverlapBegan = "overlap-began";
 inline constexpr const char* kOverlapEnded = "overlap-ended";

@@ -131,6 +131,11 @@ std::string create_request(const Operation& create, const SimulatedPod& pod, std
   }
   for (const std::string& device : create.devices) config.add_devices()->set_host_path(device);
   for (const std::string& device : create.cdi_devices) config.add_cdi_devices()->set_name(device);
+  for (const auto& [key, value] : create.labels) {
+    lens::Entry& entry = *config.add_labels();
+    entry.set_key(key);
+    entry.set_value(value);
+  }
   for (const auto& [key, value] : create.annotations) {
     lens::Entry& entry = *config.add_annotations();
     entry.set_key(key);

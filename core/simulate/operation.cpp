@@ -240,6 +240,7 @@ Readers create_readers() {
        {"container", text(&Operation::container)},
        {"attempt", kAttempt},
        {"annotations", kAnnotations},
+       {"labels", [](Operation& o, const json& v, std::string_view k) { o.labels = texts_of(v, k); }},
        {"start", [](Operation& o, const json& v, std::string_view k) { o.starts = flag_of(v, k); }},
        {"init", [](Operation& o, const json& v, std::string_view k) { o.is_init = flag_of(v, k); }},
        {"cgroup_parent", [](Operation& o, const json& v, std::string_view k) { o.cgroup_parent = text_of(v, k); }},

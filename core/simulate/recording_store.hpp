@@ -59,6 +59,7 @@ class RecordingStore final : public store::Store {
   Result<std::vector<store::CapacityRow>> capacities() override { return store_.capacities(); }
   Result<std::uint64_t> last_generation() override { return store_.last_generation(); }
   Result<std::int64_t> last_decision() override { return store_.last_decision(); }
+  Result<std::string> last_reason_code(const std::string& event) override { return store_.last_reason_code(event); }
   Result<std::int64_t> last_setup() override { return store_.last_setup(); }
   Result<store::Upkeep> do_upkeep(const store::Moment& now, std::int64_t rows) override {
     return store_.do_upkeep(now, rows);

@@ -133,6 +133,7 @@ class FaultyStore final : public store::Store {
   Result<std::vector<store::PodRow>> pods() override { return store_->pods(); }
   Result<std::uint64_t> last_generation() override { return store_->last_generation(); }
   Result<std::int64_t> last_decision() override { return store_->last_decision(); }
+  Result<std::string> last_reason_code(const std::string& event) override { return store_->last_reason_code(event); }
   Result<std::int64_t> last_setup() override { return store_->last_setup(); }
   /// How many slices of upkeep are needed from now on; each of them takes that long, and works on all rows or none.
   void need_upkeep(std::size_t slices, std::chrono::milliseconds each, bool has_rows = true) TOPOLET_EXCLUDES(mutex_) {

@@ -33,7 +33,8 @@ inline placement::Demand full_demand(std::int64_t unit) {
 inline placement::Workload full_workload() {
   placement::Workload workload;
   auto& [key, pod_name, pod_namespace, runtime_handler, qos, demand, kubelet_cpus, kubelet_mems, devices, cdi_devices,
-         env, pod_labels, pod_annotations, annotations, settings, pod_demand, pod_nodes, used_devices] = workload;
+         env, pod_labels, pod_annotations, annotations, settings, pod_demand, pod_nodes, used_devices,
+         made_by_kubelet] = workload;
   key = full_key();
   pod_name = "shop-0";
   pod_namespace = "default";
@@ -52,6 +53,7 @@ inline placement::Workload full_workload() {
   pod_demand = full_demand(7000);
   pod_nodes = NodeSet{0, 2};
   used_devices = {"0000:65:00.0", "/dev/vacc1"};
+  made_by_kubelet = false;  // never stored
   return workload;
 }
 

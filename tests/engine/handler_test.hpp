@@ -21,9 +21,10 @@ class HandlerTest : public ConvergeTest {
   template <class Handler>
   std::shared_ptr<ScriptedCall> call(const std::string& method, std::string request) {
     if (!deps_) {
+      kubelet_static_ = std::make_unique<KubeletStatic>(*committer_, "", *log_);
       deps_ = std::make_unique<HandlerDeps>(HandlerDeps{loop_, *committer_, placer_, *cpusets_, *mover_, *exits_,
-                                                        *rebalancer_, *reconciler_, placed_handlers_, demand_rules_,
-                                                        *log_});
+                                                        *rebalancer_, *reconciler_, placed_handlers_, *kubelet_static_,
+                                                        demand_rules_, *log_});
     }
     calls_.push_back(std::make_shared<ScriptedCall>(method, std::move(request)));
     const std::shared_ptr<ScriptedCall> made = calls_.back();
@@ -34,6 +35,7 @@ class HandlerTest : public ConvergeTest {
 
  private:
   const cri::DemandRules demand_rules_{};
+  std::unique_ptr<KubeletStatic> kubelet_static_;
   std::unique_ptr<HandlerDeps> deps_;
   std::vector<std::shared_ptr<ScriptedCall>> calls_;
 };

@@ -115,6 +115,9 @@ Result<placement::Workload> read_create_container(const std::string& request, co
   workload.pod_labels = map_of(pod.labels());
   workload.pod_annotations = map_of(pod.annotations());
   workload.annotations = map_of(config.annotations());
+  workload.made_by_kubelet = std::any_of(config.labels().begin(), config.labels().end(), [](const lens::Entry& label) {
+    return label.key() == "io.kubernetes.container.name";
+  });
   return workload;
 }
 

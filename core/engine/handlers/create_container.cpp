@@ -36,6 +36,8 @@ void CreateContainer::read() {
   if (!workload) return call_->reject(workload.error());
   workload_ = *std::move(workload);
   identify();
+  deps_.kubelet_static.note(workload_);
+  workload_.made_by_kubelet = false;
   if (!deps_.placed_handlers.obstacle(workload_.runtime_handler).empty()) return forward_foreign();
   const Status read = read_annotations();
   workload_.pod_annotations = deps_.placer.annotations_to_keep(workload_.pod_annotations);

@@ -19,6 +19,7 @@
 #include "core/engine/converge/placed_handlers.hpp"
 #include "core/engine/converge/rebalancer.hpp"
 #include "core/engine/converge/reconciler.hpp"
+#include "core/engine/handlers/kubelet_static.hpp"
 #include "core/engine/loop.hpp"
 #include "core/engine/planning/placer.hpp"
 #include "core/engine/state/committer.hpp"
@@ -36,6 +37,7 @@ struct HandlerDeps {
   Rebalancer& rebalancer;
   Reconciler& reconciler;
   PlacedHandlers& placed_handlers;
+  KubeletStatic& kubelet_static;
   const cri::DemandRules& demand_rules;
   Log& log;
 

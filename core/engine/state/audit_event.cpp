@@ -7,7 +7,7 @@
 namespace topolet::engine {
 namespace {
 
-constexpr std::array<std::pair<AuditEvent, std::string_view>, 19> kWords{{
+constexpr std::array<std::pair<AuditEvent, std::string_view>, 20> kWords{{
     {AuditEvent::kPlaced, "placed"},
     {AuditEvent::kUnpinned, "unpinned"},
     {AuditEvent::kDenied, "denied"},
@@ -26,6 +26,7 @@ constexpr std::array<std::pair<AuditEvent, std::string_view>, 19> kWords{{
     {AuditEvent::kRecordedAgain, "recorded-again"},
     {AuditEvent::kStoreChecked, "store-checked"},
     {AuditEvent::kStoreDamaged, "store-damaged"},
+    {AuditEvent::kKubeletStatic, "kubelet-static"},
     {AuditEvent::kCapacity, "capacity"},
 }};
 

@@ -28,7 +28,8 @@ enum class AuditEvent : std::uint8_t {
   kRecordedAgain,  ///< in a new database, as the one before was lost
   kStoreChecked,
   kStoreDamaged,
-  kCapacity,  ///< what is told of a NUMA node's capacity, or what follows from it
+  kKubeletStatic,  ///< whether the kubelet hands out CPUs itself
+  kCapacity,       ///< what is told of a NUMA node's capacity, or what follows from it
 };
 
 std::string_view to_string(AuditEvent event);  // "placed", "re-placed", "quarantine-ended"…

@@ -19,7 +19,7 @@ namespace {
 bool is_trouble(const AuditEntry& audit) {
   if (audit.event == AuditEvent::kOverruled) return audit.reason_code != placement::reason_code::kOverruledEnded;
   return audit.event != AuditEvent::kStoreChecked && audit.event != AuditEvent::kQuarantineEnded &&
-         audit.event != AuditEvent::kCapacity;
+         audit.event != AuditEvent::kKubeletStatic && audit.event != AuditEvent::kCapacity;
 }
 
 /// "pod-stopped" as people write it.

@@ -236,6 +236,12 @@ struct CapacityCleared {
 };
 /// Some capacities that were told may have ended, or been low for long enough.
 struct CapacityTimePassed {};
+/// The kubelet hands out CPUs itself from now on, or no more: then containers keep what it has given them, as if
+/// topolet had.
+struct KubeletStatic {
+  bool is_on = false;
+  std::string reason;
+};
 /// Something to be audited that changes nothing.
 struct AuditOnly {
   AuditEvent audit_event;
@@ -253,6 +259,7 @@ using Event =
                  event::Moved, event::ChangeReverted, event::Converged, event::Drifted, event::SeenInKernel,
                  event::Overlapped, event::Adopted, event::FoundForeign, event::ForeignConfined, event::Evaluated,
                  event::MachineChanged, event::CrashHoldExpired, event::Restarted, event::ClockSet, event::AuditOnly,
-                 event::SetupChanged, event::CapacityTold, event::CapacityCleared, event::CapacityTimePassed>;
+                 event::SetupChanged, event::CapacityTold, event::CapacityCleared, event::CapacityTimePassed,
+                 event::KubeletStatic>;
 
 }  // namespace topolet::engine

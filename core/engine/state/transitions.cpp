@@ -76,6 +76,7 @@ class Transitions {
   void operator()(const event::CapacityTold& event) { capacities_.tell(event); }
   void operator()(const event::CapacityCleared& event) { capacities_.clear(event); }
   void operator()(const event::CapacityTimePassed& /*event*/) { capacities_.pass_time(); }
+  void operator()(const event::KubeletStatic& event);
   void operator()(const event::AuditOnly& event) { draft_.record_event({event.audit_event, event.reason}); }
 
  private:
@@ -457,6 +458,18 @@ void Transitions::operator()(const event::Evaluated& event) {
   Allocation after = *before;
   after.evaluated_cpus = after.placement.cpus;
   draft_.put(std::move(after));
+}
+
+void Transitions::operator()(const event::KubeletStatic& event) {
+  draft_.record_event(audit_with_code(AuditEvent::kKubeletStatic, event.reason,
+                                      event.is_on ? reason_code::kKubeletStaticOn : reason_code::kKubeletStaticOff));
+  if (event.is_on) return;
+  for (const auto& [key, allocation] : ledger_.allocations()) {
+    if (allocation.workload.kubelet_cpus.empty() || allocation.placement.mode == placement::Mode::kForeign) continue;
+    Allocation after = allocation;
+    after.workload.kubelet_cpus = {};
+    draft_.put(std::move(after));
+  }
 }
 
 }  // namespace
