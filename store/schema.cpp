@@ -363,10 +363,25 @@ FROM allocation a CROSS JOIN decided d USING (decision)
 ORDER BY d.pod_namespace, d.pod_name, d.container, d.attempt;
 )sql";
 
-/// Whether anybody tells what CPU a container requests.
+/// Whether anybody tells what CPU a container requests, who does not leave CPUs, and whose CPUs another hand has set at
+/// times.
 constexpr const char* kColumnsV12 = R"sql(
 ALTER TABLE decided ADD COLUMN cpu_request_certainty TEXT NOT NULL DEFAULT 'told';
 ALTER TABLE allocation ADD COLUMN cpu_request_certainty TEXT NOT NULL DEFAULT 'told';
+ALTER TABLE allocation ADD COLUMN stuck TEXT NOT NULL DEFAULT '';
+ALTER TABLE allocation ADD COLUMN hand TEXT NOT NULL DEFAULT '';
+DROP VIEW current_placements;
+CREATE VIEW current_placements AS
+SELECT d.pod_namespace AS namespace, d.pod_name AS pod, d.container, d.attempt, a.container_id, a.state,
+       CASE WHEN d.mode <> 'exclusive' THEN d.mode WHEN a.overruled <> '' THEN 'overruled'
+            WHEN a.seen_on <> '' THEN 'drifted' WHEN a.overlapped <> '' THEN 'overlapped' ELSE d.mode END AS mode,
+       a.cpus, d.withheld, d.mems, strftime('%Y-%m-%dT%H:%M:%fZ', d.at_ms / 1000.0, 'unixepoch') AS since, d.reason,
+       d.decision, a.seen_on, a.overlapped,
+       coalesce(strftime('%Y-%m-%dT%H:%M:%fZ', json_extract(nullif(a.overruled, ''), '$.since_ms') / 1000.0,
+                         'unixepoch'), '') AS overruled_since,
+       coalesce(json_extract(nullif(a.stuck, ''), '$.cpus'), '') AS stuck_on
+FROM allocation a CROSS JOIN decided d USING (decision)
+ORDER BY d.pod_namespace, d.pod_name, d.container, d.attempt;
 )sql";
 
 std::int64_t newest(const std::vector<Migration>& steps) { return steps.back().version; }

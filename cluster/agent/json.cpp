@@ -121,6 +121,7 @@ json to_json(const v1::Container& container) {
           {"reason", container.reason()},
           {"seen_on", container.seen_on()},
           {"overlapped", container.overlapped()},
+          {"stuck_on", container.stuck_on()},
           {"overruled_since_ms", container.overruled_since_ms()}};
 }
 

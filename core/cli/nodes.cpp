@@ -13,7 +13,7 @@ namespace {
 /// For people, in GiB and CPUs.
 constexpr const char* kForPeople = R"sql(
 SELECT node, cpus, exclusive - lost_exclusive AS exclusive{1}, withheld, reserved, pool, isolated AS "free isolated",
-       largest_exclusive AS "exclusive possible", printf('%.2f', shared_request_milli / 1000.0) AS "shared requests",
+       possible AS "exclusive possible", printf('%.2f', shared_request_milli / 1000.0) AS "shared requests",
        containers{0}, CASE memory_bytes WHEN 0 THEN '' ELSE printf('%.1f GiB', memory_bytes / 1073741824.0) END AS memory,
        printf('%.1f GiB', memory_request_bytes / 1073741824.0) AS "memory requests"
 FROM {2} LEFT JOIN {3} ON told_node = node ORDER BY node)sql";
@@ -22,8 +22,21 @@ FROM {2} LEFT JOIN {3} ON told_node = node ORDER BY node)sql";
 /// the past.
 constexpr const char* kUsageNow =
     "(SELECT n.*, (SELECT coalesce(sum(cpu_count(cpus_common(p.cpus, n.cpus))), 0) FROM current_placements p "
-    "WHERE p.mode IN ('overruled', 'drifted', 'overlapped')) AS lost_exclusive FROM node_usage_at(?1, ?2) n)";
-constexpr const char* kUsage = "(SELECT n.*, 0 AS lost_exclusive FROM node_usage_at(?1, ?2) n)";
+    "WHERE p.mode IN ('overruled', 'drifted', 'overlapped')) AS lost_exclusive, n.largest_exclusive AS possible "
+    "FROM node_usage_at(?1, ?2) n)";
+/// The same less the CPUs on which containers stay whatever they are told.
+constexpr const char* kUsageNowWithStuck = R"sql(
+(SELECT n.*, (SELECT coalesce(sum(cpu_count(cpus_common(p.cpus, n.cpus))), 0) FROM current_placements p
+              WHERE p.mode IN ('overruled', 'drifted', 'overlapped')) AS lost_exclusive,
+        max(0, min(n.largest_exclusive, n.pool - coalesce(cpu_count(cpus_common(n.cpus, (
+          SELECT group_concat(list, ',') FROM (
+            SELECT json_extract(nullif(stuck, ''), '$.cpus') AS list FROM allocation
+            UNION ALL SELECT json_extract(nullif(overruled, ''), '$.cpus') FROM allocation
+            UNION ALL SELECT seen_on FROM allocation WHERE overruled <> '')
+          WHERE list <> ''))), 0))) AS possible
+ FROM node_usage_at(?1, ?2) n))sql";
+constexpr const char* kUsage =
+    "(SELECT n.*, 0 AS lost_exclusive, n.largest_exclusive AS possible FROM node_usage_at(?1, ?2) n)";
 constexpr const char* kLostForPeople = ", lost_exclusive AS \"exclusive lost\"";
 
 /// What is told of a node's capacity now; of the past, the audit tells it.
@@ -42,7 +55,7 @@ WITH device AS MATERIALIZED (
   SELECT name, address, kind, nodes,
          json_group_array(namespace || '/' || pod || '/' || container) FILTER (WHERE decision IS NOT NULL) AS containers
   FROM devices_at(?1) GROUP BY address, name)
-SELECT node, cpus, exclusive - lost_exclusive AS exclusive, withheld, reserved, pool, isolated, largest_exclusive,
+SELECT node, cpus, exclusive - lost_exclusive AS exclusive, withheld, reserved, pool, isolated, possible AS largest_exclusive,
        shared_request_milli, containers, memory_bytes, memory_request_bytes, told_milli, told_until_ms, told_source,
        lost_exclusive,
        (SELECT json_group_array(json_object('name', name, 'address', address, 'kind', kind, 'nodes', nodes,
@@ -69,7 +82,10 @@ Result<const char*> told_capacities(const StateDatabase& database, bool is_now) 
 Result<const char*> usage(const StateDatabase& database, bool is_now) {
   const auto has_seen = database.has_column("allocation", "seen_on");
   if (!has_seen) return has_seen.error();
-  return *has_seen && is_now ? kUsageNow : kUsage;
+  if (!*has_seen || !is_now) return kUsage;
+  const auto has_stuck = database.has_column("allocation", "stuck");
+  if (!has_stuck) return has_stuck.error();
+  return *has_stuck ? kUsageNowWithStuck : kUsageNow;
 }
 
 /// What the tables of nodes are made of.

@@ -27,6 +27,10 @@ constexpr const char* kSqueezedInWords =
 /// Where the kernel has it instead, and since when something else sets its CPUs.
 constexpr const char* kSeenColumns = ", p.seen_on, p.overlapped, p.overruled_since";
 constexpr const char* kNoColumnsSeen = ", '' AS seen_on, '' AS overlapped, '' AS overruled_since";
+/// CPUs that it does not leave.
+constexpr const char* kStuckColumn = ", p.stuck_on";
+constexpr const char* kNoColumnStuck = ", '' AS stuck_on";
+constexpr const char* kShownStuck = "p.stuck_on AS \"stuck on\", ";
 constexpr const char* kShownSeen =
     "CASE p.overruled_since WHEN '' THEN '' ELSE 'yes' END AS overruled, p.seen_on AS \"seen on\", ";
 
@@ -71,16 +75,23 @@ Status show_placements(const Invocation& invocation) {
   const char* const seen = *knows_seen ? kSeenColumns : kNoColumnsSeen;
   const auto knows_certainty = (*database)->has_column("allocation", "cpu_request_certainty");
   if (!knows_certainty) return knows_certainty.error();
+  const auto knows_stuck = (*database)->has_column("allocation", "stuck");
+  if (!knows_stuck) return knows_stuck.error();
   const bool needs_allocation = *knows_squeezed || invocation.has("wide");
   const std::string sql = fmt::format(
       "SELECT p.namespace, p.pod, p.container, substr(p.container_id, 1, 12) AS id, p.state, p.mode, p.cpus, "
-      "p.withheld, p.mems, {}p.since, p.reason AS \"{}\"{}{}{} FROM current_placements p {} "
+      "p.withheld, p.mems, {}p.since, p.reason AS \"{}\"{}{}{}{} FROM current_placements p {} "
       "WHERE (?1 = '' OR cpus_overlap(p.cpus, ?1) OR cpus_overlap(p.withheld, ?1)) AND (?2 = '' OR p.namespace = ?2) "
       "ORDER BY p.namespace, p.pod, p.container, p.attempt",
-      is_table ? fmt::format("{} AS squeezed, {}", squeezed, *knows_seen ? kShownSeen : "") : "",
+      is_table ? fmt::format("{} AS squeezed, {}{}", squeezed, *knows_seen ? kShownSeen : "",
+                             *knows_stuck ? kShownStuck : "")
+               : "",
       is_table ? "reason when placed" : "reason",
       invocation.has("wide") ? fmt::format(kWideColumns, request_column(*knows_certainty, is_table)) : "",
       is_table ? "" : fmt::format(", {} AS squeezed", squeezed), is_table ? "" : seen,
+      is_table       ? ""
+      : *knows_stuck ? kStuckColumn
+                     : kNoColumnStuck,
       needs_allocation ? "JOIN allocation a USING (decision)" : "");
   const bool is_filtered = invocation.has("node") || invocation.has("namespace");
   return (*database)->print(is_filtered ? "no container is placed there" : "no container is placed", sql, *cpus,

@@ -120,6 +120,23 @@ std::string overruled(const StatusResponse& status) {
   return text + "             an NRI plugin or another agent does that: see `topolet audit --event overruled`\n";
 }
 
+/// Of those that do not leave CPUs.
+std::string stuck(const StatusResponse& status) {
+  constexpr int kMostShown = 10;
+  if (status.stuck_containers() == 0) return {};
+  std::string text;
+  const int shown = std::min(status.stuck_size(), kMostShown);
+  for (int i = 0; i < shown; ++i) {
+    const control::v1::Stuck& one = status.stuck(i);
+    text += fmt::format("{:12} {}\n", i == 0 ? "stuck" : "",
+                        escaped(fmt::format("for {} {} has not left CPUs {}, which nobody else is given alone: {}",
+                                            duration(one.lasts_ms() / 1000), one.container(), one.cpus(), one.why())));
+  }
+  if (status.stuck_size() > shown)
+    text += fmt::format("             and more: {} in all\n", counted(status.stuck_containers(), "container"));
+  return text + "             each is tried again within ten minutes: see `topolet audit --event stuck`\n";
+}
+
 /// A line for each node that something is told of.
 std::string capacities(const StatusResponse& status) {
   std::string text;
@@ -153,16 +170,17 @@ std::string format_text(const StatusResponse& status) {
       "{}"
       "{}"
       "{}"
+      "{}"
       "CPUs         {} allowed; pool {}; reserved {}; exclusive {}; withheld {}\n"
       "{}"
       "generation   {}\n",
       escaped(status.version()), status.process(), duration(status.uptime_s()), escaped(status.listen()),
       escaped(status.runtime()), status.runtime_connected() ? "connected" : "NOT connected",
       escaped(status.state_dir()), escaped(database(status)), escaped(containers(status)),
-      status.reconciled() ? "" : " (not yet compared with the runtime)", overruled(status), overlaps(status),
-      foreign_handlers(status), squeezed(status), or_none(status.allowed_cpus()), or_none(status.pool_cpus()),
-      or_none(status.reserved_cpus()), or_none(status.exclusive_cpus()), or_none(status.withheld_cpus()),
-      capacities(status), status.generation());
+      status.reconciled() ? "" : " (not yet compared with the runtime)", overruled(status), stuck(status),
+      overlaps(status), foreign_handlers(status), squeezed(status), or_none(status.allowed_cpus()),
+      or_none(status.pool_cpus()), or_none(status.reserved_cpus()), or_none(status.exclusive_cpus()),
+      or_none(status.withheld_cpus()), capacities(status), status.generation());
 }
 
 nlohmann::ordered_json overlaps_json(const StatusResponse& status) {
@@ -196,6 +214,17 @@ nlohmann::ordered_json overruled_json(const StatusResponse& status) {
   return all;
 }
 
+nlohmann::ordered_json stuck_json(const StatusResponse& status) {
+  nlohmann::ordered_json all = nlohmann::ordered_json::array();
+  for (const control::v1::Stuck& stuck : status.stuck()) {
+    all.push_back({{"container", stuck.container()},
+                   {"cpus", stuck.cpus()},
+                   {"why", stuck.why()},
+                   {"lasts_ms", stuck.lasts_ms()}});
+  }
+  return all;
+}
+
 nlohmann::ordered_json format_json(const StatusResponse& status) {
   nlohmann::ordered_json modes = nlohmann::ordered_json::object();
   for (const auto& [mode, count] : status.containers()) modes[mode] = count;
@@ -219,6 +248,8 @@ nlohmann::ordered_json format_json(const StatusResponse& status) {
           {"unconfined_pods", std::map(status.unconfined_pods().begin(), status.unconfined_pods().end())},
           {"overruled_containers", status.overruled_containers()},
           {"overruled", overruled_json(status)},
+          {"stuck_containers", status.stuck_containers()},
+          {"stuck", stuck_json(status)},
           {"squeezed", status.squeezed()},
           {"left_to_kernel", status.left_to_kernel()},
           {"generation", status.generation()},

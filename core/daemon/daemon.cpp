@@ -460,6 +460,7 @@ Status Daemon::report(const config::DaemonOptions& options, control::v1::StatusR
   response.set_left_to_kernel(engine->left_to_kernel);
   tell_overlaps(engine->overlaps, response);
   tell_overruled(engine->overruled, response);
+  tell_stuck(engine->stuck, response);
   tell_foreign(*engine, response);
   response.set_generation(engine->generation);
   response.set_allowed_cpus(engine->allowed.to_string());

@@ -39,6 +39,7 @@ std::string describe_status(const StatusFacts& facts, const engine::EngineSummar
   if (!engine.overruled.empty())
     status +=
         fmt::format("; {} overruled: something else sets the CPUs", counted(engine.overruled.size(), "container"));
+  if (!engine.stuck.empty()) status += fmt::format("; {} cannot be moved", counted(engine.stuck.size(), "container"));
   if (engine.squeezed > 0)
     status += fmt::format("; {} squeezed, as CPUs are offline or must not be used", engine.squeezed);
   if (engine.store_degraded)

@@ -34,6 +34,20 @@ void tell_overlaps(const std::vector<engine::Overlap>& overlaps, control::v1::St
   response.set_overlapping_containers(count_overlapping(overlaps));
 }
 
+void tell_stuck(const std::vector<engine::StuckContainer>& stuck, control::v1::StatusResponse& response) {
+  std::vector<engine::StuckContainer> sorted = stuck;
+  std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return a.lasts > b.lasts; });
+  if (sorted.size() > kMostTold) sorted.resize(kMostTold);
+  for (const engine::StuckContainer& one : sorted) {
+    control::v1::Stuck& told = *response.add_stuck();
+    told.set_container(one.container);
+    told.set_cpus(one.cpus.to_string());
+    told.set_why(one.why);
+    told.set_lasts_ms(one.lasts.count());
+  }
+  response.set_stuck_containers(static_cast<std::uint32_t>(stuck.size()));
+}
+
 void tell_overruled(const std::vector<engine::OverruledContainer>& overruled, control::v1::StatusResponse& response) {
   std::vector<engine::OverruledContainer> sorted = overruled;
   std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return a.lasts > b.lasts; });

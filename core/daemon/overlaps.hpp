@@ -16,6 +16,8 @@ std::uint32_t count_overlapping(const std::vector<engine::Overlap>& overlaps);
 
 /// Fills in what `topolet status` shows of containers whose CPUs something else sets; as tell_overlaps().
 void tell_overruled(const std::vector<engine::OverruledContainer>& overruled, control::v1::StatusResponse& response);
+/// The same of those that do not leave CPUs.
+void tell_stuck(const std::vector<engine::StuckContainer>& stuck, control::v1::StatusResponse& response);
 
 /// Fills in what `topolet status` shows. The longest ones come first, and only so many that the answer stays small.
 void tell_overlaps(const std::vector<engine::Overlap>& overlaps, control::v1::StatusResponse& response);

@@ -94,6 +94,7 @@ std::string Daemon::metrics_text() const {
                                          .squeezed = summary->squeezed,
                                          .overlapping = count_overlapping(summary->overlaps),
                                          .overruled = static_cast<std::uint32_t>(summary->overruled.size()),
+                                         .stuck = static_cast<std::uint32_t>(summary->stuck.size()),
                                          .foreign = count_foreign(*summary),
                                          .nodes = *nodes};
   }

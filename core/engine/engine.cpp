@@ -271,6 +271,10 @@ EngineSummary Engine::Impl::summarise() const {
       summary.overruled.push_back({display_name(allocation.workload), allocation.placement.cpus, allocation.seen_on,
                                    clock.clock().wall() - allocation.overruled->since});
     }
+    if (allocation.stuck) {
+      summary.stuck.push_back({display_name(allocation.workload), allocation.stuck->cpus, allocation.stuck->why,
+                               clock.clock().wall() - allocation.stuck->since});
+    }
     if (allocation.squeeze != Squeeze::kNone) ++summary.squeezed;
     if (allocation.squeeze == Squeeze::kLeftToKernel) ++summary.left_to_kernel;
   }
@@ -375,6 +379,7 @@ void Engine::Impl::tick() {
   if (!reconciled) return;
   reconciler.expire();
   mover.resolve_unfinished_starts();
+  mover.try_stuck();
   tick_plugins();
   const auto now = clock.clock().steady();
   if (now - last_reconcile < options.reconcile_every && !reconciler.has_creates_in_doubt()) return;

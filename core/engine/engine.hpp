@@ -58,6 +58,14 @@ struct OverruledContainer {
   std::chrono::milliseconds lasts{};
 };
 
+/// A container that does not leave CPUs.
+struct StuckContainer {
+  std::string container;  ///< as display_name() says it
+  CpuSet cpus;            ///< that nobody else is given alone for that
+  std::string why;        ///< the runtime's words
+  std::chrono::milliseconds lasts{};
+};
+
 /// Containers of a runtime handler that topolet does not place.
 struct ForeignContainers {
   std::uint32_t containers = 0;
@@ -84,6 +92,7 @@ struct EngineSummary {
   bool confines_foreign = false;                          ///< their pods are kept within the shared pool
   std::map<std::string, std::string> unconfined = {};     ///< why that cannot be done, by NAMESPACE/POD
   std::vector<OverruledContainer> overruled = {};
+  std::vector<StuckContainer> stuck = {};
   std::string store_reopened_because = {};  ///< when and why the database was begun anew; empty if it never was
 };
 

@@ -58,6 +58,8 @@ void add_engine(const EngineState& engine, std::vector<MetricFamily>& families) 
           .add(engine.overlapping));
   put(Table("topolet_overruled_containers", "Containers whose CPUs something else than topolet sets.")
           .add(engine.overruled));
+  put(Table("topolet_stuck_containers", "Containers that do not leave CPUs, which nobody else is given alone then.")
+          .add(engine.stuck));
   Table containers("topolet_containers", "Containers by how they have CPUs.");
   for (const auto& [mode, count] : engine.containers) containers.add(count, {{"mode", mode}});
   put(containers);
@@ -132,6 +134,7 @@ struct Metrics::Impl {
     events.at(event)->Increment();
     if (audit.event == engine::AuditEvent::kDenied) denials.Increment();
     if (audit.reason_code == placement::reason_code::kOverruledBegan) overruled.Increment();
+    if (audit.reason_code == placement::reason_code::kStuckBegan) stuck.Increment();
     if (audit.reason_code.empty()) return;
     prometheus::Counter*& decision = decisions[{event, audit.reason_code}];
     if (decision == nullptr) {
@@ -198,6 +201,12 @@ struct Metrics::Impl {
           .Help("How often something else than topolet began to set the CPUs of a container.")
           .Register(registry)
           .Add({});
+
+  prometheus::Counter& stuck = prometheus::BuildCounter()
+                                   .Name("topolet_stuck_total")
+                                   .Help("How often a container turned out not to leave CPUs.")
+                                   .Register(registry)
+                                   .Add({});
 
   prometheus::Counter& denials = prometheus::BuildCounter()
                                      .Name("topolet_denials_total")

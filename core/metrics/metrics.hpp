@@ -42,6 +42,7 @@ struct EngineState {
   std::uint32_t squeezed = 0;
   std::uint32_t overlapping = 0;                      ///< containers that run on CPUs which another one has exclusively
   std::uint32_t overruled = 0;                        ///< containers whose CPUs something else sets
+  std::uint32_t stuck = 0;                            ///< containers that do not leave CPUs
   std::map<std::string, std::uint32_t> foreign = {};  ///< containers that are not placed, by runtime handler
   std::vector<NodeUsage> nodes;
 };

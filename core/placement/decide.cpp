@@ -180,6 +180,8 @@ class DecisionRun {
     decision_.reason =
         fmt::format("the kubelet allows {}; it runs on those of them that are in the shared pool", named("CPU", bound));
     decision_.reason_code = reason_code::kKubeletBound;
+    if (is_kubelet_cpuset_exclusive(request_.workload) && bound.intersects(request_.ledger.barred))
+      decision_.reason += "; not exclusively, as " + describe_unmovable(request_.ledger, bound);
     if (placement.cpus.empty()) {
       placement.cpus = bound;
       decision_.conflict = true;
@@ -200,25 +202,39 @@ class DecisionRun {
       if (free >= asked) return std::nullopt;
       return fmt::format(
           "{} cannot have {} among those that the kernel isolates (annotation topolet.io/isolated): requested={}, "
-          "available={} ({}); stop a container that has some of them, isolate more (kernel parameter isolcpus), or use "
+          "available={} ({}); {}stop a container that has some of them, isolate more (kernel parameter isolcpus), or "
+          "use "
           "topolet.io/isolated: prefer",
-          display_name(request_.workload), counted(asked, "exclusive CPU"), asked, free, free_by_node(request_));
+          display_name(request_.workload), counted(asked, "exclusive CPU"), asked, free, free_by_node(request_),
+          unmovable_text());
     }
-    const std::size_t available = spare_cpus(request_.ledger.pool, rules_);
+    const std::size_t available = std::min(spare_cpus(request_.ledger.pool, rules_), free);
     if (available >= asked) return std::nullopt;
     const bool may_share_instead = !request_.must_retain && rules_.when_full != WhenFull::kShare;
     return fmt::format(
-        "{} cannot have {}: requested={}, available={} ({} in the pool ({}), of which placement.min-shared-cpus keeps "
+        "{} cannot have {}: requested={}, available={} ({} {} ({}), of which placement.min-shared-cpus keeps "
         "{} "
-        "shared); stop an exclusive container{}",
+        "shared); {}stop an exclusive container{}",
         display_name(request_.workload), counted(asked, "exclusive CPU"), asked, available, counted(free, "CPU"),
-        free_by_node(request_), rules_.min_shared_cpus,
+        request_.ledger.barred.empty() ? "in the pool" : "of the pool could be given alone", free_by_node(request_),
+        rules_.min_shared_cpus, unmovable_text(),
         may_share_instead ? ", lower placement.min-shared-cpus, or set placement.when-full = share"
                           : " or lower placement.min-shared-cpus");
   }
 
+  /// Who is in the way for as long as it stays there: "fin/a/main runs on CPUs 0-3 and cannot be moved; ".
+  std::string unmovable_text() const {
+    const std::string text = describe_unmovable(request_.ledger, request_.ledger.pool | request_.ledger.isolated);
+    return text.empty() || !request_.exclusive ? std::string() : text + "; ";
+  }
+
   const char* code_for_shortage() const {
-    return request_.from == CpuSource::kPool ? reason_code::kTooFewFreeCpus : reason_code::kTooFewIsolatedCpus;
+    const bool is_from_pool = request_.from == CpuSource::kPool;
+    const std::size_t without_them =
+        is_from_pool ? spare_cpus(request_.ledger.pool, rules_) : request_.ledger.isolated.size();
+    if (!request_.ledger.barred.empty() && without_them >= request_.exclusive_cpus)
+      return reason_code::kNeighboursStuck;
+    return is_from_pool ? reason_code::kTooFewFreeCpus : reason_code::kTooFewIsolatedCpus;
   }
 
   const char* code_for_no_candidate() const {
@@ -234,6 +250,8 @@ class DecisionRun {
                           free_by_node(request_));
       if (!request_.keep.empty())
         text += fmt::format(", besides {}, which it has already", named("CPU", request_.keep));
+      if (const std::string unmovable = describe_unmovable(request_.ledger, request_.ledger.pool); !unmovable.empty())
+        text += "; " + unmovable;
     } else if (request_.shared_cpus().empty()) {
       text += "the shared pool has no CPU left; stop an exclusive container, or raise placement.min-shared-cpus";
     }

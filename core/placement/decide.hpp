@@ -106,6 +106,9 @@ std::uint32_t exclusive_cpus_for(const Workload& workload, const PlacementRules&
 /// How a workload shares CPUs: in the pool, or on the reserved CPUs too if its namespace is a reserved one.
 Mode shared_mode(const Workload& workload, const PlacementRules& rules);
 
+/// Who stays on which of the CPUs, for people; empty if nobody does.
+std::string describe_unmovable(const LedgerSnapshot& view, const CpuSet& cpus);
+
 /// How many CPUs of the pool may be taken out of it: the others are kept by min-shared-cpus.
 std::size_t spare_cpus(const CpuSet& pool, const PlacementRules& rules);
 

@@ -94,6 +94,13 @@ class LedgerEntries {
   std::vector<Shared> entries_;
 };
 
+/// A container that stays on its CPUs whatever it is told.
+struct Unmovable {
+  std::string name;  ///< as display_name() says it
+  CpuSet cpus;       ///< where it stays
+  const char* why = "cannot be moved";
+};
+
 /// The ledger as one decision sees it; never changed.
 struct LedgerSnapshot {
   std::uint64_t generation = 0;
@@ -104,6 +111,8 @@ struct LedgerSnapshot {
   CpuSet withheld;   ///< union over all containers
   CpuSet isolated;   ///< the kernel's isolcpus that are allowed and free; never in the pool
   LedgerEntries entries;
+  CpuSet barred = {};                     ///< CPUs that nobody is given alone: of these containers
+  std::vector<Unmovable> unmovable = {};  ///< in the order of their keys
 
   /// The reserved CPUs that nobody holds: a container keeps CPUs that became reserved after it had got them.
   CpuSet free_reserved() const { return reserved - exclusive - withheld; }
@@ -172,7 +181,7 @@ struct PolicyRequest {
   /// The CPUs that are free for the container.
   CpuSet free() const {
     if (!exclusive) return shared_cpus();
-    return from == CpuSource::kPool ? ledger.pool : ledger.isolated;
+    return (from == CpuSource::kPool ? ledger.pool : ledger.isolated) - ledger.barred;
   }
   /// Those of them that it may be given: a container that does not grow is offered only CPUs that it had.
   CpuSet offered() const {

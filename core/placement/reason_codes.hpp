@@ -12,6 +12,7 @@ inline constexpr const char* kPluginRejected = "plugin-rejected";
 inline constexpr const char* kPluginVoteLost = "plugin-vote-lost";
 inline constexpr const char* kInvalidAnnotation = "invalid-annotation";
 inline constexpr const char* kNeighboursStranded = "neighbours-stranded";
+inline constexpr const char* kNeighboursStuck = "neighbours-stuck";
 
 // Why a container is where it is.
 inline constexpr const char* kBestScore = "best-score";
@@ -42,6 +43,9 @@ inline constexpr const char* kOverruledEnded = "overruled-ended";
 // What is said of the kubelet's CPU manager.
 inline constexpr const char* kKubeletStaticOn = "kubelet-static-on";
 inline constexpr const char* kKubeletStaticOff = "kubelet-static-off";
+// What is said of a container that does not leave CPUs.
+inline constexpr const char* kStuckBegan = "stuck-began";
+inline constexpr const char* kStuckEnded = "stuck-ended";
 
 // What is said of a container on CPUs that another one has alone.
 inline constexpr const char* kOverlapBegan = "overlap-began";

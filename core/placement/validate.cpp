@@ -31,6 +31,16 @@ CpuSet shared_cpus(Mode mode, const CpuSet& within, const CpuSet& pool, const Cp
   return inside.empty() && !keep_within ? open : inside;
 }
 
+std::string describe_unmovable(const LedgerSnapshot& view, const CpuSet& cpus) {
+  std::string text;
+  for (const Unmovable& one : view.unmovable) {
+    const CpuSet here = one.cpus & cpus;
+    if (here.empty()) continue;
+    text += fmt::format("{}{} runs on {} and {}", text.empty() ? "" : "; ", one.name, named("CPU", here), one.why);
+  }
+  return text;
+}
+
 std::size_t spare_cpus(const CpuSet& pool, const PlacementRules& rules) {
   return pool.size() - std::min<std::size_t>(pool.size(), rules.min_shared_cpus);
 }
@@ -45,6 +55,8 @@ Status validate(const Placement& placement, const LedgerSnapshot& view, const Pl
   if (const CpuSet taken = touched & (view.exclusive | view.withheld); !taken.empty()) {
     return Error{Code::kAlreadyExists, fmt::format("another container holds {}", named("CPU", taken))};
   }
+  const CpuSet alone = placement.mode == Mode::kExclusive ? touched : placement.withheld;
+  if (alone.intersects(view.barred)) return Error{Code::kResourceExhausted, describe_unmovable(view, alone)};
   if (placement.cpus.intersects(placement.withheld)) {
     return Error{Code::kInvalidArgument, "a CPU cannot be both used and withheld"};
   }

@@ -23,25 +23,17 @@ constexpr std::int64_t kMostSeconds = 366L * 24 * 3600;
 /// A machine without a clock of its own begins in 1970.
 constexpr std::int64_t kMostWallSeconds = 100 * kMostSeconds;
 
-constexpr std::array<std::pair<OperationKind, std::string_view>, 18> kNames = {{
-    {OperationKind::kOccupy, "occupy"},
-    {OperationKind::kVacate, "vacate"},
-    {OperationKind::kRunPod, "run_pod"},
-    {OperationKind::kCreate, "create"},
-    {OperationKind::kUpdate, "update"},
-    {OperationKind::kExit, "exit"},
-    {OperationKind::kStop, "stop"},
-    {OperationKind::kRemovePod, "remove_pod"},
-    {OperationKind::kOffline, "offline"},
-    {OperationKind::kOnline, "online"},
-    {OperationKind::kDevice, "device"},
-    {OperationKind::kClock, "clock"},
-    {OperationKind::kRuntime, "runtime"},
-    {OperationKind::kRestart, "restart"},
-    {OperationKind::kCapacity, "capacity"},
-    {OperationKind::kCpuset, "cpuset"},
-    {OperationKind::kStart, "start"},
-    {OperationKind::kSandbox, "sandbox"},
+constexpr std::array<std::pair<OperationKind, std::string_view>, 19> kNames = {{
+    {OperationKind::kOccupy, "occupy"},     {OperationKind::kVacate, "vacate"},
+    {OperationKind::kRunPod, "run_pod"},    {OperationKind::kCreate, "create"},
+    {OperationKind::kUpdate, "update"},     {OperationKind::kExit, "exit"},
+    {OperationKind::kStop, "stop"},         {OperationKind::kRemovePod, "remove_pod"},
+    {OperationKind::kOffline, "offline"},   {OperationKind::kOnline, "online"},
+    {OperationKind::kDevice, "device"},     {OperationKind::kClock, "clock"},
+    {OperationKind::kRuntime, "runtime"},   {OperationKind::kRestart, "restart"},
+    {OperationKind::kCapacity, "capacity"}, {OperationKind::kCpuset, "cpuset"},
+    {OperationKind::kStart, "start"},       {OperationKind::kSandbox, "sandbox"},
+    {OperationKind::kStuck, "stuck"},
 }};
 
 /// Of what is wrong with a line; ends in parse_operation().
@@ -336,6 +328,9 @@ Readers readers_of(OperationKind kind) {
       return joined(container, {{"cpus", kCpus}, {"again", [](Operation& o, const json& v, std::string_view k) {
                                                     o.again = flag_of(v, k);
                                                   }}});
+    case OperationKind::kStuck:
+      return joined(container,
+                    {{"ends", [](Operation& o, const json& v, std::string_view k) { o.ends = flag_of(v, k); }}});
   }
   return {};
 }
@@ -355,6 +350,7 @@ std::vector<std::string> needed_by(OperationKind kind) {
     case OperationKind::kExit:
     case OperationKind::kStop:
     case OperationKind::kStart:
+    case OperationKind::kStuck:
       return {"pod", "container"};
     case OperationKind::kSandbox:
       return {"pod", "state"};

@@ -52,6 +52,7 @@ enum class OperationKind : std::uint8_t {
   kCpuset,
   kStart,
   kSandbox,
+  kStuck,
 };
 
 /// Which of the runtime's answers `runtime` is about.
@@ -67,6 +68,7 @@ struct Operation {
 
   CpuSet cpus;         ///< occupy, vacate, offline, online, cpuset
   bool again = false;  ///< cpuset
+  bool ends = false;   ///< stuck
 
   std::string name;  ///< run_pod: the pod's; its uid where the line does not say
   std::string pod_namespace = "default";

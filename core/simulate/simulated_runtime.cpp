@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <utility>
 
 #include "core/cri/messages/intercepted_methods.hpp"
@@ -26,6 +27,9 @@ cri::RuntimeResponse no_such(std::string_view what, const std::string& id) {
 
 cri::RuntimeResponse lost_answer() { return {Code::kUnavailable, "the simulated runtime's answer was lost", {}}; }
 cri::RuntimeResponse refused() { return {Code::kUnknown, "the simulated runtime was told to refuse", {}}; }
+
+/// As runc says it.
+cri::RuntimeResponse busy() { return {Code::kUnknown, "failed to write \"cpuset.cpus\": device or resource busy", {}}; }
 
 nlohmann::json created_as(const lens::ContainerConfig& config) {
   const lens::Resources& asked = config.linux().resources();
@@ -75,12 +79,13 @@ struct SimulatedRuntime::Hand {
   bool again = false;
 };
 
-/// By id; hands by pod uid and the container's name.
+/// By id; hands and who is stuck by pod uid and the container's name.
 struct SimulatedRuntime::Records {
   std::map<std::string, lens::PodSandbox> sandboxes;
   std::map<std::string, Container> containers;
   std::map<std::int64_t, std::string> by_pid;  ///< ids, of containers that are no more too
   std::map<std::pair<std::string, std::string>, Hand> hands;
+  std::set<std::pair<std::string, std::string>> stuck;
 };
 
 SimulatedRuntime::SimulatedRuntime() : records_(std::make_unique<Records>()) {}
@@ -212,6 +217,19 @@ void SimulatedRuntime::set_cpuset(const std::string& pod, const std::string& con
   }
 }
 
+void SimulatedRuntime::set_stuck(const std::string& pod, const std::string& container, bool is_stuck) {
+  if (is_stuck) {
+    records_->stuck.insert({pod, container});
+  } else {
+    records_->stuck.erase({pod, container});
+  }
+}
+
+bool SimulatedRuntime::would_leave_stuck_cpus(const Container& container, const CpuSet& cpus) const {
+  return container.state == kRunning && records_->stuck.count(name_of(container)) != 0 && !cpus.empty() &&
+         !container.kernel_cpus.is_subset_of(cpus);
+}
+
 const SimulatedRuntime::Container* SimulatedRuntime::find_running(std::int64_t pid) const {
   const auto id = records_->by_pid.find(pid);
   if (id == records_->by_pid.end()) return nullptr;
@@ -270,6 +288,7 @@ cri::RuntimeResponse SimulatedRuntime::remove_pod(const std::string& bytes) {
   if (const auto sandbox = records_->sandboxes.find(id); sandbox != records_->sandboxes.end()) {
     const std::string uid = sandbox->second.metadata().uid();
     std::erase_if(records_->hands, [&uid](const auto& entry) { return entry.first.first == uid; });
+    std::erase_if(records_->stuck, [&uid](const auto& entry) { return entry.first == uid; });
   }
   records_->sandboxes.erase(id);
   return ok_answer();
@@ -282,6 +301,7 @@ cri::RuntimeResponse SimulatedRuntime::update(const std::string& bytes, Caller c
   if (next == NextResponse::kRefuse) return refused();
   const auto found = records_->containers.find(request.container_id());
   if (found == records_->containers.end()) return no_such("container", request.container_id());
+  if (would_leave_stuck_cpus(found->second, set_of<CpuSet>(request.linux().cpuset_cpus()))) return busy();
   update_resources(found->second.resources, request.linux());
   if (!request.linux().cpuset_cpus().empty()) follow_update(found->second);
   return next == NextResponse::kResponseLost ? lost_answer() : ok_answer();

@@ -80,6 +80,9 @@ class SimulatedRuntime {
   /// Another hand sets the container's CPUs in the kernel: now, or when it is started. `again`: after every update too,
   /// until the next word about this container. No CPUs: the hand has gone, and the container stays where it is.
   void set_cpuset(const std::string& pod, const std::string& container, const CpuSet& cpus, bool again);
+  /// The container keeps all CPUs that it has: every update that would take some from it is refused, as where a cgroup
+  /// that it has made has them too (cgroup v1). Or it does so no more.
+  void set_stuck(const std::string& pod, const std::string& container, bool is_stuck);
   /// What the kernel says of a process; none where nobody has said where it runs, or there is no such process.
   std::optional<CpuSet> kernel_cpus(std::int64_t pid) const;
   /// What the kernel says of its resources: its cgroup's path, and the files there, as of cgroup v1.
@@ -109,6 +112,7 @@ class SimulatedRuntime {
   cri::RuntimeResponse remove_pod(const std::string& request);
   std::pair<std::string, std::string> name_of(const Container& container) const;
   void follow_update(Container& container);
+  bool would_leave_stuck_cpus(const Container& container, const CpuSet& cpus) const;
 
   const std::unique_ptr<Records> records_;
   std::uint64_t last_number_ = 0;

@@ -70,6 +70,20 @@ const store::DecidedRow* decision_of(const std::vector<store::DecidedRow>& rows,
   return about == rows.end() ? nullptr : &*about;
 }
 
+/// Of a create: it is decided anew where others do not leave its CPUs, and then the last decision counts.
+const store::DecidedRow* decision_of_create(const std::vector<store::DecidedRow>& rows, const Operation& operation,
+                                            std::uint32_t attempt) {
+  const store::DecidedRow* decision = decision_of(rows, operation, attempt);
+  for (const store::DecidedRow& row : rows) {
+    const bool is_its = row.pod_uid == operation.pod && row.container == operation.container && row.attempt == attempt;
+    const auto event = engine::audit_event_from(row.event);
+    const bool is_decision = event == engine::AuditEvent::kPlaced || event == engine::AuditEvent::kUnpinned ||
+                             event == engine::AuditEvent::kDenied;
+    if (is_its && is_decision) decision = &row;
+  }
+  return decision;
+}
+
 std::optional<placement::Verdicts> verdicts_of(const store::DecidedRow& row) {
   if (!row.verdicts) return std::nullopt;
   auto verdicts = engine::decode_verdicts(*row.verdicts);
@@ -200,6 +214,8 @@ void Simulation::dispatch(const Operation& operation, OperationResult& result) {
       return start(operation, result);
     case OperationKind::kSandbox:
       return set_sandbox(operation, result);
+    case OperationKind::kStuck:
+      return set_stuck(operation, result);
   }
 }
 
@@ -289,7 +305,7 @@ void Simulation::create(const Operation& operation, OperationResult& result) {
   const cri::RuntimeResponse answer =
       daemon_.call("CreateContainer", create_request(operation, pod->second, attempt, daemon_.memory_total_bytes()));
   const std::vector<store::DecidedRow> rows = daemon_.decisions();
-  const store::DecidedRow* decision = decision_of(rows, operation, attempt);
+  const store::DecidedRow* decision = decision_of_create(rows, operation, attempt);
   if (decision != nullptr) {
     result.reason = decision->reason;
     result.reason_code = decision->reason_code;
@@ -431,6 +447,13 @@ void Simulation::set_cpuset(const Operation& operation, OperationResult& result)
                                          topology_->online.to_string()));
   }
   runtime_.set_cpuset(operation.pod, operation.container, operation.cpus, operation.again);
+  fill_placement(operation, result);
+}
+
+/// Nobody hears of it: topoletd sees it when it next tells the container to leave CPUs.
+void Simulation::set_stuck(const Operation& operation, OperationResult& result) {
+  if (!container_id(operation, result)) return;
+  runtime_.set_stuck(operation.pod, operation.container, !operation.ends);
   fill_placement(operation, result);
 }
 

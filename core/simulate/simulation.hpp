@@ -134,6 +134,7 @@ class Simulation {
   void start(const Operation& operation, OperationResult& result);
   void set_sandbox(const Operation& operation, OperationResult& result);
   void set_cpuset(const Operation& operation, OperationResult& result);
+  void set_stuck(const Operation& operation, OperationResult& result);
 
   HeldCpusByContainer held_cpus();
   std::optional<engine::Allocation> allocation_of(const Operation& operation);

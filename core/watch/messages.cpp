@@ -104,6 +104,7 @@ v1::Container container_of(const engine::Allocation& allocation) {
   told.set_reason(allocation.reason);
   told.set_seen_on(allocation.seen_on.to_string());
   told.set_overlapped(allocation.overlapped.to_string());
+  if (allocation.stuck) told.set_stuck_on(allocation.stuck->cpus.to_string());
   if (allocation.overruled) told.set_overruled_since_ms(allocation.overruled->since.count());
   return told;
 }

@@ -42,13 +42,14 @@ TEST(DescribeStatus, SaysWhatSomebodyShouldLookAt) {
   degraded.overlaps = {{.container = "fin/a/main", .owner = "fin/b/main", .cpus = {0}},
                        {.container = "fin/a/main", .owner = "fin/c/main", .cpus = {1}}};
   degraded.overruled.resize(1);
+  degraded.stuck.resize(2);
   degraded.squeezed = 2;
   degraded.store_degraded = true;
   degraded.store_degraded_because = "the disk is full";
   EXPECT_EQ(
       describe_status(told, degraded),
       "ready on unix:///run/topolet.sock; 0 containers placed; 1 container on CPUs that others have exclusively; "
-      "1 container overruled: something else sets the CPUs; "
+      "1 container overruled: something else sets the CPUs; 2 containers cannot be moved; "
       "2 squeezed, as CPUs are offline or must not be used; "
       "goes on without the "
       "state database: the disk is full; the state database is damaged: page 3 is not a page; the configuration was "

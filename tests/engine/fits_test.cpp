@@ -97,6 +97,15 @@ TEST_F(FitsTest, IsWhatIsFreeWherePoliciesAgree) {
   EXPECT_FALSE(last_.lost_votes);
 }
 
+TEST_F(FitsTest, PromisesNothingOnWhichSomebodyStaysWhateverItIsTold) {
+  rules_.min_shared_cpus = 0;
+  Allocation stuck = shared("s", Phase::kRunning, CpuSet::range(0, 15));
+  stuck.stuck = Stuck{{0, 1, 2}, "busy"};
+  Allocation overruled = shared("o", Phase::kRunning, CpuSet::range(0, 15));
+  overruled.overruled = Overruled{std::chrono::milliseconds(1), {}, {8}};
+  EXPECT_THAT(fits(ledger({stuck, overruled})), ElementsAre(Node(0, 5), Node(1, 7)));
+}
+
 TEST_F(FitsTest, LeavesWhatMustStayShared) {
   rules_.min_shared_cpus = 10;
   EXPECT_THAT(fits(ledger()), ElementsAre(Node(0, 6), Node(1, 6)));

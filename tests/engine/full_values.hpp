@@ -86,7 +86,7 @@ inline Allocation full_allocation(std::int64_t number) {
   Allocation allocation;
   auto& [workload, placement, within, vacating, vacating_alone, conflict, phase, phase_since, doubt_since, stopping,
          container_id, generation, decision, reason, preferred, arrived_cpus, evaluated_cpus, restricted, nodes,
-         squeeze, seen_on, overlapped, overruled] = allocation;
+         squeeze, seen_on, overlapped, overruled, hand, stuck] = allocation;
   workload = full_workload();
   placement = full_placement(4);
   within = CpuSet::range(4, 9);
@@ -109,9 +109,19 @@ inline Allocation full_allocation(std::int64_t number) {
   squeeze = Squeeze::kLeftToKernel;
   seen_on = CpuSet{14};
   overlapped = CpuSet{15};
-  auto& [since, ours_since] = overruled.emplace();
+  auto& [since, ours_since, put_on] = overruled.emplace();
   since = std::chrono::milliseconds(1700000000003);
   ours_since = std::chrono::milliseconds(1700000000004);
+  put_on = CpuSet{16};
+  auto& [repaired_at, repairs] = hand.emplace();
+  repaired_at = std::chrono::milliseconds(1700000000005);
+  repairs = 2;
+  auto& [stuck_on, why, stuck_since, next_trial, trials] = stuck.emplace();
+  stuck_on = CpuSet{17};
+  why = "busy";
+  stuck_since = std::chrono::milliseconds(1700000000006);
+  next_trial = std::chrono::milliseconds(1700000000007);
+  trials = 3;
   return allocation;
 }
 

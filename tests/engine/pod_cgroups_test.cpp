@@ -61,6 +61,10 @@ TEST_F(PodCgroupsTest, AreToldThatTheyAreNotThere) {
 TEST_F(PodCgroupsTest, AreConfinedByTheirOwnFileAlone) {
   const fs::path pod = make("kubepods/pod1", "");
   const fs::path container = make("kubepods/pod1/vm", "0-7");
+  const Status unknown = unified_.confine(pod, CpuSet::range(2, 5));
+  ASSERT_FALSE(unknown) << "nobody knows whether it had an effect";
+  EXPECT_THAT(unknown.error().message, HasSubstr("it cannot be read on which CPUs"));
+  std::ofstream(pod / "cpuset.cpus.effective") << "2-5\n";
   EXPECT_TRUE(unified_.confine(pod, CpuSet::range(2, 5)).has_value());
   EXPECT_EQ(cpus_of(pod), "2-5");
   EXPECT_EQ(cpus_of(container), "0-7");

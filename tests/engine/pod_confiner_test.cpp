@@ -29,6 +29,7 @@ class PodConfinerTest : public ConvergeTest {
     const fs::path directory = root_ / "kubepods" / ("poduid-" + pod);
     fs::create_directories(directory);
     std::ofstream(directory / "cpuset.cpus") << '\n';
+    std::ofstream(directory / "cpuset.cpus.effective") << "4\n";  // of whatever it is set to
     return directory;
   }
   static std::string cpus_of(const fs::path& cgroup) {

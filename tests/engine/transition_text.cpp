@@ -50,7 +50,8 @@ Fields fields_of(const Allocation& allocation) {
           {"overlapped", allocation.overlapped.to_string()},
           {"overruled", allocation.overruled ? fmt::format("{} {}", allocation.overruled->since.count(),
                                                            allocation.overruled->ours_since.count())
-                                             : std::string()}};
+                                             : std::string()},
+          {"stuck", allocation.stuck ? allocation.stuck->cpus.to_string() : std::string()}};
 }
 
 std::string differences(const Allocation& before, const Allocation& after) {

@@ -234,6 +234,20 @@ TEST_F(MetricsTest, CountsHowOftenContainersAreOverruled) {
   EXPECT_EQ(samples().at(R"(topolet_audit_events_total{event="overruled"})"), 2) << "that it is over, too";
 }
 
+TEST_F(MetricsTest, CountsWhoDoesNotLeaveCpus) {
+  Moment moment;
+  moment.engine = EngineState{.containers = {}, .stuck = 2, .nodes = {}};
+  EXPECT_EQ(samples(moment).at("topolet_stuck_containers"), 2);
+  EXPECT_EQ(samples().at("topolet_stuck_total"), 0);
+  ledger_ = engine::ledger_of({engine::shared("s")});
+  const placement::ContainerKey key = ledger_.allocations().begin()->first;
+  commit(engine::event::FoundStuck{key, {0}, "busy"});
+  commit(engine::event::FoundStuck{key, {0}, "busy"});
+  commit(engine::event::CameLoose{key, "it can be moved again"});
+  EXPECT_EQ(samples().at("topolet_stuck_total"), 1);
+  EXPECT_EQ(samples().at(R"(topolet_audit_events_total{event="stuck"})"), 2) << "that it is over, too";
+}
+
 TEST_F(MetricsTest, ShowsTheNodeAsItIs) {
   const engine::Ledger ledger =
       engine::ledger_of({engine::exclusive("a", {0, 1}, engine::Phase::kRunning, {2}), engine::shared("s")}, {},

@@ -197,7 +197,8 @@ TEST_F(DetachedTest, HoldsWhatAnOlderVersionWroteThatKnewNoCapacities) {
   ASSERT_TRUE(connect(Database::Access::kReadWrite)
                   .execute("DROP TABLE told_capacity; DROP VIEW current_placements;"
                            "ALTER TABLE allocation DROP COLUMN seen_on; ALTER TABLE allocation DROP COLUMN overlapped;"
-                           "ALTER TABLE allocation DROP COLUMN overruled;"
+                           "ALTER TABLE allocation DROP COLUMN overruled; ALTER TABLE allocation DROP COLUMN hand;"
+                           "ALTER TABLE allocation DROP COLUMN stuck;"
                            "CREATE VIEW current_placements AS SELECT decision FROM live; PRAGMA user_version = 9",
                            "age")
                   .has_value());

@@ -30,6 +30,7 @@ function containerDetails(one, decision) {
   add("Devices", (one.used_devices ?? []).join(", "));
   add("Squeezed", one.squeeze);
   add("Overruled", one.overruled_since_ms ? "something else than topolet sets its CPUs" : "");
+  add("Cannot be moved", one.stuck_on ? `off CPUs ${one.stuck_on}` : "");
   add("Seen on", one.seen_on ? `CPUs ${one.seen_on}, where it should not be` : "");
   add("Others on its CPUs", one.overlapped);
   add("Conflict", one.conflict ? "the kubelet's CPUs overlap those of others" : "");

@@ -1,8 +1,8 @@
 // The newest events: listed, and told to those who do not see the list.
 import { atMostOncePer, element, find } from "./dom.js";
 
-const kTrouble = new Set(["denied", "overlap", "overruled", "squeezed", "drift", "gap", "conflict", "quarantined",
-  "unpinned", "store-damaged"]);
+const kTrouble = new Set(["denied", "overlap", "overruled", "stuck", "squeezed", "drift", "gap", "conflict",
+  "quarantined", "unpinned", "store-damaged"]);
 const kMostOfAKind = 50;  // of those that may need somebody, and of the others
 const kMostUndrawn = 1000;
 const kAnnouncePauseMs = 10000;

@@ -80,6 +80,7 @@ void ContainerQueues::set_desired(const std::string& container_id, ContainerCpus
   queue->desired = std::move(desired);
   queue->failures = 0;
   queue->blocked = false;
+  queue->retry_scheduled = false;  // what failed was another set
   advance(queue);
 }
 
@@ -290,7 +291,8 @@ std::chrono::milliseconds ContainerQueues::usual_delay(const Queue& queue) {
 
 void ContainerQueues::schedule_retry(const QueuePtr& queue, std::chrono::milliseconds delay) {
   queue->retry_scheduled = true;
-  options_.after(delay, [this, queue] {
+  options_.after(delay, [this, queue, retry = ++queue->retry] {
+    if (queue->retry != retry || !queue->retry_scheduled) return;
     queue->retry_scheduled = false;
     advance(queue);
   });

@@ -125,6 +125,7 @@ class ContainerQueues {
     bool waits_for_predecessor =
         false;                     ///< what a queue of the same container had under way is not over; `busy` meanwhile
     bool retry_scheduled = false;  ///< waits for its retry
+    std::uint64_t retry = 0;       ///< which retry it waits for; an older one is not waited for any more
     bool blocked = false;          ///< waits for unblock()
     bool queued = false;           ///< waits for its turn among all queues
     std::uint32_t failures = 0;

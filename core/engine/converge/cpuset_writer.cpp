@@ -5,17 +5,58 @@
 #include <utility>
 
 #include "core/base/log.hpp"
+#include "core/engine/converge/cpuset_files.hpp"
+#include "core/engine/converge/nested_cpusets.hpp"
 
 namespace topolet::engine {
 
 void CpusetWriter::write(const std::string& container_id, const ContainerCpuset& target,
                          std::function<void(WriteResult)> done) {
   deps_.log.debug("container {}: setting its CPUs to {}", container_id, target.cpus.to_string());
+  if (const auto cgroup = cgroup_with_nested(container_id)) {
+    return write_around_nested(container_id, target, *cgroup, std::move(done));
+  }
+  tell_runtime(container_id, target, [this, container_id, target, done = std::move(done)](const Status& status) {
+    written(container_id, target, status, done);
+  });
+}
+
+void CpusetWriter::tell_runtime(const std::string& container_id, const ContainerCpuset& target,
+                                std::function<void(Status)> done) {
   deps_.client.update_container(
       container_id, target.cpus, target.mems,
-      [this, container_id, target, done = std::move(done)](const Status& status) {
-        deps_.loop.post([this, container_id, target, done, status] { written(container_id, target, status, done); });
-      });
+      [this, done = std::move(done)](const Status& status) { deps_.loop.post([done, status] { done(status); }); });
+}
+
+/// Where the cgroups below have to go to CPUs that the container does not have yet, it gets these before it leaves any.
+void CpusetWriter::write_around_nested(const std::string& container_id, const ContainerCpuset& target,
+                                       const std::filesystem::path& cgroup, std::function<void(WriteResult)> done) {
+  const CpuSet before = read_cpus(cgroup).value_or(CpuSet());
+  const bool is_in_the_way = !nested_cpus(cgroup).is_subset_of(target.cpus);
+  if (!is_in_the_way || target.cpus.is_subset_of(before)) {
+    return narrow_and_tell(container_id, target, cgroup, before, std::move(done));
+  }
+  tell_runtime(container_id, {before | target.cpus, target.mems},
+               [this, container_id, target, cgroup, before, done = std::move(done)](const Status&) {
+                 narrow_and_tell(container_id, target, cgroup, before, done);
+               });
+}
+
+void CpusetWriter::narrow_and_tell(const std::string& container_id, const ContainerCpuset& target,
+                                   const std::filesystem::path& cgroup, const CpuSet& before,
+                                   std::function<void(WriteResult)> done) {
+  const Status narrowed = narrow_nested(cgroup, target.cpus);
+  tell_runtime(container_id, target,
+               [this, container_id, target, cgroup, before, narrowed, done = std::move(done)](const Status& status) {
+                 if (status) {
+                   const Status widened = widen_nested(cgroup, before & target.cpus, target.cpus);
+                   if (!widened) deps_.log.debug("container {}: {}", container_id, widened.error().message);
+                   return written(container_id, target, status, done);
+                 }
+                 Error why = status.error();
+                 if (!narrowed) why.message += "; of the cgroups inside it, " + narrowed.error().message;
+                 written(container_id, target, why, done);
+               });
 }
 
 void CpusetWriter::written(const std::string& container_id, const ContainerCpuset& target, const Status& status,
@@ -87,6 +128,32 @@ std::optional<CpuSet> CpusetWriter::kernel_cpus(const std::string& container_id)
 bool CpusetWriter::is_narrower(const std::string& container_id, const ContainerCpuset& target) const {
   const std::optional<CpuSet> effective = kernel_cpus(container_id);
   return effective && *effective != target.cpus && effective->is_subset_of(target.cpus);
+}
+
+std::optional<std::filesystem::path> CpusetWriter::cgroup_of(const std::string& container_id) const {
+  const auto known = pids_.find(container_id);
+  return known == pids_.end() ? std::nullopt : deps_.kernel.container_directory(known->second, container_id);
+}
+
+/// Only in cgroup v1 do those below bound it.
+std::optional<std::filesystem::path> CpusetWriter::cgroup_with_nested(const std::string& container_id) const {
+  const auto hierarchy = deps_.kernel.hierarchy();
+  if (!hierarchy || !hierarchy->is_v1) return std::nullopt;
+  auto cgroup = cgroup_of(container_id);
+  return cgroup && !child_cgroups(*cgroup).empty() ? cgroup : std::nullopt;
+}
+
+std::optional<CpuSet> CpusetWriter::container_cpus(const std::string& container_id) const {
+  const auto cgroup = cgroup_of(container_id);
+  if (!cgroup) return kernel_cpus(container_id);
+  const bool is_v1 = deps_.kernel.hierarchy()->is_v1;
+  const auto cpus = read_cpu_list(*cgroup / (is_v1 ? "cpuset.effective_cpus" : "cpuset.cpus.effective"));
+  return cpus && !cpus->empty() ? cpus : kernel_cpus(container_id);
+}
+
+CpuSet CpusetWriter::pinned_by_nested(const std::string& container_id) const {
+  const auto cgroup = cgroup_with_nested(container_id);
+  return cgroup ? nested_cpus(*cgroup) : CpuSet();
 }
 
 std::vector<std::string> CpusetWriter::cgroups_of(const std::string& container_id) const {

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <functional>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -43,7 +45,8 @@ class CpusetWriter {
   };
   explicit CpusetWriter(Deps deps) : deps_(std::move(deps)) {}
 
-  /// Updates the container and, if it runs, reads its cpuset back from the kernel.
+  /// Updates the container and, if it runs, reads its cpuset back from the kernel. Where cgroups that the container has
+  /// made below its own would keep it on its CPUs, they are made to leave these first.
   void write(const std::string& container_id, const ContainerCpuset& target, std::function<void(WriteResult)> done);
 
   /// Every container and, asked for after them so that each container's is there, every sandbox.
@@ -55,6 +58,11 @@ class CpusetWriter {
 
   /// What the kernel says of a process that was seen to belong to the container; none if there is none to be asked.
   std::optional<CpuSet> kernel_cpus(const std::string& container_id) const;
+  /// What the kernel says of the container's own cgroup, which what it has made below it may have less of; where that
+  /// cannot be told, the same as kernel_cpus().
+  std::optional<CpuSet> container_cpus(const std::string& container_id) const;
+  /// The CPUs that cgroups below the container's own have, where it cannot leave them for that; see nested_cpusets.hpp.
+  CpuSet pinned_by_nested(const std::string& container_id) const;
   /// The paths of the cgroups of that process; none if there is none to be asked, or it is in no cgroup but the root.
   std::vector<std::string> cgroups_of(const std::string& container_id) const;
   /// OK if the kernel does not contradict `target`.
@@ -68,6 +76,14 @@ class CpusetWriter {
 
  private:
   cri::ContainerDetail completed(cri::ContainerDetail detail) const;
+  std::optional<std::filesystem::path> cgroup_of(const std::string& container_id) const;
+  std::optional<std::filesystem::path> cgroup_with_nested(const std::string& container_id) const;
+  void write_around_nested(const std::string& container_id, const ContainerCpuset& target,
+                           const std::filesystem::path& cgroup, std::function<void(WriteResult)> done);
+  void narrow_and_tell(const std::string& container_id, const ContainerCpuset& target,
+                       const std::filesystem::path& cgroup, const CpuSet& before,
+                       std::function<void(WriteResult)> done);
+  void tell_runtime(const std::string& container_id, const ContainerCpuset& target, std::function<void(Status)> done);
   void written(const std::string& container_id, const ContainerCpuset& target, const Status& status,
                const std::function<void(WriteResult)>& done);
   WriteResult verify_written(const std::string& container_id, const ContainerCpuset& target) const;

@@ -95,6 +95,7 @@ void Mover::drop_container(const Allocation& allocation) {
   blocked_.erase(allocation.container_id);
   overlap_watch_.forget(allocation.container_id);
   overrule_watch_.forget(allocation.container_id);
+  stuck_watch_.forget(allocation.container_id);
   deps_.cpusets.forget(allocation.container_id);
   queues_.close(allocation.container_id);
   // A set that was sent may come into effect where the container is found once more.
@@ -157,6 +158,7 @@ void Mover::apply(const std::string& container_id, const ContainerCpuset& target
                  wait});
   }
   overrule_watch_.note_told(*allocation, target);
+  stuck_watch_.note_told(container_id, target);
   footprints_.add(container_id, target.cpus);
   deps_.cpusets.write(container_id, target,
                       [this, container_id, target, done = std::move(done)](const WriteResult& result) {
@@ -169,13 +171,10 @@ void Mover::on_cpuset_written(const std::string& container_id, const ContainerCp
   const Allocation* allocation = deps_.committer.ledger().find_by_container(container_id);
   if (allocation == nullptr || !allocation->is_bound()) return done({});
   const placement::ContainerKey key = allocation->workload.key;
+  if (result.kind != WriteResult::Kind::kFailed) stuck_watch_.note_taken(container_id);
   switch (result.kind) {
-    case WriteResult::Kind::kFailed: {
-      if (const auto observed = deps_.cpusets.kernel_cpus(container_id)) look_for_overlap(container_id, *observed);
-      // NOT_FOUND is what operations are told of a container that is no more; this one is there.
-      const Code code = result.error.code == Code::kNotFound ? Code::kUnavailable : result.error.code;
-      return done({ApplyResult::Kind::kFailed, {code, result.error.message}});
-    }
+    case WriteResult::Kind::kFailed:
+      return done(note_failed(*allocation, target, result.error));
     case WriteResult::Kind::kElsewhere:
       return done(note_elsewhere(container_id, target, result.error));
     case WriteResult::Kind::kGone:
@@ -204,9 +203,23 @@ void Mover::on_cpuset_written(const std::string& container_id, const ContainerCp
   confirm_cpus(container_id, key, target.cpus);
   const std::optional<CpuSet> observed = deps_.cpusets.kernel_cpus(container_id);
   overrule_watch_.note_in_force(container_id, target);
+  stuck_watch_.note_is_on(container_id, target.cpus);
   if (observed) overrule_watch_.note_seen(container_id, *observed, target.cpus);
   done({});
   look_for_overlap(container_id, observed.value_or(target.cpus));
+}
+
+ApplyResult Mover::note_failed(const Allocation& allocation, const ContainerCpuset& target, const Error& error) {
+  const std::string container_id = allocation.container_id;
+  const placement::ContainerKey key = allocation.workload.key;
+  stuck_watch_.note_failed(container_id, target, error);
+  const auto observed = deps_.cpusets.container_cpus(container_id);
+  // What is refused does not come into effect.
+  if (observed && stuck_watch_.is_refused(container_id)) confirm_cpus(container_id, key, *observed);
+  if (observed) look_for_overlap(container_id, *observed);
+  // NOT_FOUND is what operations are told of a container that is no more; this one is there.
+  const Code code = error.code == Code::kNotFound ? Code::kUnavailable : error.code;
+  return {ApplyResult::Kind::kFailed, {code, error.message}, stuck_watch_.wait_before_retry(container_id)};
 }
 
 /// The runtime has taken `target`, and the kernel shows something else.
@@ -214,14 +227,21 @@ ApplyResult Mover::note_elsewhere(const std::string& container_id, const Contain
   const auto observed = deps_.cpusets.kernel_cpus(container_id);
   const Allocation* allocation = deps_.committer.ledger().find_by_container(container_id);
   // What came of a start that is under way is not known yet.
-  if (observed && allocation->phase == Phase::kRunning) {
+  const bool runs = observed && allocation->phase == Phase::kRunning;
+  const placement::ContainerKey key = allocation->workload.key;
+  if (runs) {
     overrule_watch_.note_elsewhere(container_id, target, *observed);
+    // Nothing else is under way: on what is neither of both it does not run.
+    const CpuSet own = deps_.cpusets.container_cpus(container_id).value_or(*observed);
+    confirm_cpus(container_id, key, target.cpus | *observed | own);
   }
   if (observed) look_for_overlap(container_id, *observed);
   allocation = deps_.committer.ledger().find_by_container(container_id);
-  ApplyResult result{ApplyResult::Kind::kFailed, error};
-  if (allocation != nullptr && allocation->overruled) result.retry_after = kPauseBetweenRepairs;
-  return result;
+  if (allocation != nullptr && allocation->overruled) {
+    return {ApplyResult::Kind::kFailed, error, kPauseBetweenRepairs};
+  }
+  // It is not known yet whose doing it is. Whoever waits for it goes on waiting.
+  return {runs ? ApplyResult::Kind::kUnverified : ApplyResult::Kind::kFailed, error};
 }
 
 /// The container has these CPUs, as was read back, and nothing that was sent to it is under way. What it will be sent
@@ -254,28 +274,57 @@ void Mover::report_applied(const std::string& container_id, const ContainerCpuse
 }
 
 void Mover::await_neighbours(const placement::ContainerKey& key, std::chrono::milliseconds timeout, Done done) {
-  await_neighbours_until(key, deps_.clock.steady() + timeout, std::move(done));
+  await_neighbours_until(key, {deps_.clock.steady() + timeout, timeout >= kNeighboursTimeout}, std::move(done));
 }
 
 /// `key` is a value, as that of an allocation may not last as long as this.
-void Mover::await_neighbours_until(placement::ContainerKey key, std::chrono::steady_clock::time_point deadline,
-                                   Done done) {
+void Mover::await_neighbours_until(placement::ContainerKey key, Patience patience, Done done) {
   note_unnoticed(key);
   const Ledger& ledger = deps_.committer.ledger();
   std::vector<std::string> ids;
   for (const placement::ContainerKey& other : ledger.neighbours_blocking(key))
     ids.push_back(ledger.find(other)->container_id);
   if (ids.empty()) return done({});
-  const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - deps_.clock.steady());
+  const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(patience.deadline - deps_.clock.steady());
   if (left.count() <= 0) {
+    give_up_on_neighbours(key, patience);
     return done(Error{Code::kUnavailable, fmt::format("container {} did not leave the CPUs in time", ids.front())});
   }
-  queues_.when_all_converged(ids, left, [this, key, deadline, done = std::move(done)](const Status& status) {
-    if (!status) return done(status);
+  queues_.when_all_converged(ids, left, [this, key, patience, done = std::move(done)](const Status& status) {
     note_unnoticed(key);
+    // Who refuses to be told anything may not be there at all.
     const bool clear = deps_.committer.ledger().neighbours_blocking(key).empty();
     if (clear) return done({});
-    deps_.loop.after(kRecheckDelay, [this, key, deadline, done] { await_neighbours_until(key, deadline, done); });
+    if (!status) give_up_on_neighbours(key, patience);
+    if (!status) return done(status);
+    deps_.loop.after(kRecheckDelay, [this, key, patience, done] { await_neighbours_until(key, patience, done); });
+  });
+}
+
+void Mover::give_up_on_neighbours(const placement::ContainerKey& key, const Patience& patience) {
+  stuck_watch_.note_waited_in_vain(key, patience.is_long && deps_.clock.steady() >= patience.deadline);
+}
+
+void Mover::try_stuck() {
+  for (const placement::ContainerKey& key : stuck_watch_.due()) {
+    const std::string id = deps_.committer.ledger().find(key)->container_id;
+    if (queues_.is_busy(id)) continue;
+    queues_.run(id, ContainerQueues::Needs::kTurn,
+                [this, id](const Status&, const ContainerQueues::OperationDone& done) { try_stuck(id, done); });
+  }
+}
+
+/// It gets all its CPUs back at once, in its own queue.
+void Mover::try_stuck(const std::string& container_id, const ContainerQueues::OperationDone& done) {
+  const Allocation* allocation = deps_.committer.ledger().find_by_container(container_id);
+  const auto agreed = sendable(container_id);
+  if (allocation == nullptr || !allocation->stuck || !agreed) return done(false);
+  const ContainerCpuset trial = StuckWatch::trial_of(*allocation, *agreed);
+  if (is_blocked(allocation->workload.key)) return done(false);
+  footprints_.add(container_id, trial.cpus);
+  deps_.cpusets.write(container_id, trial, [this, container_id, trial, done](const WriteResult& result) {
+    stuck_watch_.note_tried(container_id, trial, result);
+    done(true);
   });
 }
 
@@ -415,6 +464,14 @@ void Mover::verify_in_kernel(const std::string& container_id) {
   if (applied && !deps_.cpusets.check_kernel(container_id, *applied)) return verify(container_id);
   // Reading it once more is for what is not as always.
   if (!applied || !allocation->seen_on.empty() || allocation->overruled) look_in_kernel(container_id);
+  look_for_stuck(container_id);
+}
+
+void Mover::look_for_stuck(const std::string& container_id) {
+  const Allocation* allocation = deps_.committer.ledger().find_by_container(container_id);
+  if (allocation == nullptr || !allocation->stuck) return;
+  const auto observed = deps_.cpusets.container_cpus(container_id);
+  if (observed && !observed->intersects(allocation->stuck->cpus)) stuck_watch_.note_is_on(container_id, *observed);
 }
 
 void Mover::verify_all_in_kernel() {

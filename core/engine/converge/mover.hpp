@@ -22,6 +22,7 @@
 #include "core/engine/converge/footprints.hpp"
 #include "core/engine/converge/overlap_watch.hpp"
 #include "core/engine/converge/overrule_watch.hpp"
+#include "core/engine/converge/stuck_watch.hpp"
 #include "core/engine/loop.hpp"
 #include "core/engine/planning/placer.hpp"
 #include "core/engine/state/committer.hpp"
@@ -115,6 +116,9 @@ class Mover final : public Observer {
   /// Containers that were seen on CPUs which another one has alone, and have not left them yet.
   std::vector<Overlap> overlaps() const { return overlap_watch_.overlaps(); }
 
+  /// Tries, of those that did not leave CPUs, some again: see StuckWatch.
+  void try_stuck();
+
   /// Whether a start of it may still be under way without anybody waiting for it.
   bool may_still_be_starting(const Allocation& allocation) const;
   /// Asks the runtime about starts whose callers no longer wait.
@@ -131,8 +135,17 @@ class Mover final : public Observer {
   void note_unnoticed(const placement::ContainerKey& key);
   bool is_blocked(placement::ContainerKey key);
   void confirm_cpus(const std::string& container_id, const placement::ContainerKey& key, const CpuSet& cpus);
+  void look_for_stuck(const std::string& container_id);
   void look_for_overlap(const std::string& container_id, const CpuSet& observed);
-  void await_neighbours_until(placement::ContainerKey key, std::chrono::steady_clock::time_point deadline, Done done);
+  /// Until when a container waits for others.
+  struct Patience {
+    std::chrono::steady_clock::time_point deadline;
+    bool is_long = false;  ///< whoever has not answered by then does not
+  };
+  void await_neighbours_until(placement::ContainerKey key, Patience patience, Done done);
+  void give_up_on_neighbours(const placement::ContainerKey& key, const Patience& patience);
+  ApplyResult note_failed(const Allocation& allocation, const ContainerCpuset& target, const Error& error);
+  void try_stuck(const std::string& container_id, const ContainerQueues::OperationDone& done);
   void begin_move(const placement::ContainerKey& key, const PlanMove& plan, const ContainerQueues::OperationDone& done);
   void commit_move(const Allocation& before, const PlanMove& plan, const ContainerQueues::OperationDone& done);
   void verify(const std::string& container_id, OverruleWatch::Look look, const std::function<void()>& seen);
@@ -152,6 +165,7 @@ class Mover final : public Observer {
   Footprints footprints_;
   OverlapWatch overlap_watch_{{deps_.committer, footprints_, deps_.clock}};
   OverruleWatch overrule_watch_{{deps_.committer, footprints_, deps_.clock}};
+  StuckWatch stuck_watch_{{deps_.committer, deps_.cpusets, footprints_, deps_.clock}};
   ContainerQueues queues_;
 };
 

@@ -3,34 +3,22 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <fstream>
-#include <system_error>
 #include <vector>
+
+#include "core/engine/converge/cpuset_files.hpp"
 
 namespace topolet::engine {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kCpus = "cpuset.cpus";
 /// kubepods, its class and the pod, below two cgroups that a kubelet may be told to use.
 constexpr int kDeepest = 5;
-
-std::vector<fs::path> children_of(const fs::path& cgroup) {
-  std::vector<fs::path> children;
-  std::error_code ended;
-  for (fs::directory_iterator entry(cgroup, ended); !ended && entry != fs::directory_iterator();
-       entry.increment(ended)) {
-    std::error_code unreadable;
-    if (entry->is_directory(unreadable)) children.push_back(entry->path());
-  }
-  return children;
-}
 
 std::optional<fs::path> find_named(const fs::path& above, const std::string& name, const std::string& name_in_slice,
                                    int levels) {
   if (levels == 0) return std::nullopt;
-  const std::vector<fs::path> children = children_of(above);
+  const std::vector<fs::path> children = child_cgroups(above);
   for (const fs::path& child : children) {
     const std::string level = child.filename();
     if (level == name || level.find(name_in_slice) != std::string::npos) return child;
@@ -41,28 +29,14 @@ std::optional<fs::path> find_named(const fs::path& above, const std::string& nam
   return std::nullopt;
 }
 
-CpuSet read_cpus(const fs::path& file) {
-  std::ifstream in(file);
-  std::string list;
-  std::getline(in, list);
-  return CpuSet::parse(list).value_or(CpuSet());
-}
-
-Status write_cpus(const fs::path& cgroup, const std::string& list) {
-  std::ofstream out(cgroup / kCpus);
-  out << list << '\n' << std::flush;
-  if (out) return {};
-  return Error{Code::kInternal, fmt::format("'{}' cannot be written to {}", list, (cgroup / kCpus).string())};
-}
-
 /// cgroup v1: a cgroup has all CPUs that those below it have.
 Status set_with_all_below(const fs::path& cgroup, const CpuSet& cpus) {
-  const CpuSet both = read_cpus(cgroup / kCpus) | cpus;
-  if (Status widened = write_cpus(cgroup, both.to_string()); !widened) return widened;
-  for (const fs::path& child : children_of(cgroup)) {
+  const std::optional<CpuSet> before = read_cpus(cgroup);
+  if (Status widened = write_cpus(cgroup, before.value_or(CpuSet()) | cpus); !widened) return widened;
+  for (const fs::path& child : child_cgroups(cgroup)) {
     if (Status set = set_with_all_below(child, cpus); !set) return set;
   }
-  return write_cpus(cgroup, cpus.to_string());
+  return write_cpus(cgroup, cpus);
 }
 
 }  // namespace
@@ -82,16 +56,21 @@ Result<fs::path> PodCgroups::find(const std::string& pod_uid) const {
 Status PodCgroups::confine(const fs::path& pod, const CpuSet& cpus) const {
   if (cpus.empty()) return Error{Code::kResourceExhausted, "no shared CPU is left"};
   if (hierarchy_->is_v1) return set_with_all_below(pod, cpus);
-  if (Status written = write_cpus(pod, cpus.to_string()); !written) return written;
-  const CpuSet effective = read_cpus(pod / "cpuset.cpus.effective");
-  if (effective.is_subset_of(cpus)) return {};
+  if (Status written = write_cpus(pod, cpus); !written) return written;
+  const std::optional<CpuSet> effective = read_cpu_list(pod / "cpuset.cpus.effective");
+  if (!effective || effective->empty()) {
+    return Error{Code::kInternal, fmt::format("it cannot be read on which CPUs the kernel lets {} run", pod.string())};
+  }
+  if (effective->is_subset_of(cpus)) return {};
   return Error{Code::kInternal, fmt::format("the kernel lets {} run on CPUs {} instead of {}", pod.string(),
-                                            effective.to_string(), cpus.to_string())};
+                                            effective->to_string(), cpus.to_string())};
 }
 
 Status PodCgroups::release(const fs::path& pod) const {
-  if (hierarchy_->is_v1) return set_with_all_below(pod, read_cpus(pod.parent_path() / kCpus));
-  return write_cpus(pod, "");
+  if (!hierarchy_->is_v1) return write_cpus(pod, {});
+  const std::optional<CpuSet> above = read_cpus(pod.parent_path());
+  if (above && !above->empty()) return set_with_all_below(pod, *above);
+  return Error{Code::kInternal, fmt::format("it cannot be read which CPUs {} has", pod.parent_path().string())};
 }
 
 }  // namespace topolet::engine

@@ -199,6 +199,22 @@ std::optional<CpusetHierarchy> ProcessCgroups::hierarchy() const {
   return std::nullopt;
 }
 
+std::optional<std::filesystem::path> ProcessCgroups::container_directory(std::int64_t pid,
+                                                                         const std::string& container_id) const {
+  const std::filesystem::path process = proc_ / std::to_string(pid);
+  if (made_up_ || container_id.empty() || !is_alive(process)) return std::nullopt;
+  for (const CgroupLine& line : lines_of_cgroups(process)) {
+    const bool is_here = cpuset_v1_ ? list_contains(line.controllers, "cpuset") : line.controllers.empty();
+    const auto at = line.path.find(container_id);
+    if (!is_here || at == std::string::npos) continue;
+    const std::string own = line.path.substr(0, line.path.find('/', at));
+    if (cpuset_v1_) return cpuset_directory(own);
+    const auto inside = unified_ ? path_below(own, unified_->root) : std::nullopt;
+    if (inside) return unified_->mount_point / std::filesystem::path(*inside).relative_path();
+  }
+  return std::nullopt;
+}
+
 std::vector<std::string> ProcessCgroups::cgroups_of(std::int64_t pid) const {
   std::vector<std::string> paths;
   const std::filesystem::path process = proc_ / std::to_string(pid);

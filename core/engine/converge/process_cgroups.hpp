@@ -37,6 +37,10 @@ class ProcessCgroups {
   /// is in no cgroup but the root, or its cgroup cannot be seen from here.
   std::optional<CpuSet> effective_cpus(std::int64_t pid) const;
 
+  /// Where the cgroup of the container of `container_id` is, in the hierarchy that has cpusets. The process may be in
+  /// one below it, which the container has made. None where no cgroup of the process has that name.
+  std::optional<std::filesystem::path> container_directory(std::int64_t pid, const std::string& container_id) const;
+
   /// The paths of the cgroups that the process is in, one for each hierarchy but those where it is in the root. None
   /// for a process that has ended.
   std::vector<std::string> cgroups_of(std::int64_t pid) const;

@@ -20,6 +20,9 @@ namespace {
 /// How long the answer to a create waits for an update that fell due while it was in flight. StartContainer waits on.
 constexpr std::chrono::seconds kCatchUpTimeout{2};
 
+/// How often a create is decided anew, as others do not leave its CPUs. A kubelet waits for two minutes at most.
+constexpr std::uint32_t kMostDetours = 3;
+
 bool is_same_request(const placement::Workload& a, const placement::Workload& b) {
   return a.demand == b.demand && a.kubelet_cpus == b.kubelet_cpus && a.kubelet_mems == b.kubelet_mems &&
          a.settings == b.settings;
@@ -240,12 +243,26 @@ void CreateContainer::wait_for_neighbours() {
 void CreateContainer::neighbours_timed_out(const Error& error) {
   const Error kubelet_error{Code::kUnavailable,
                             "topolet: other containers could not be moved off its CPUs: " + error.message};
+  if (!was_in_doubt_ && may_go_around_neighbours()) return go_around_neighbours();
   if (!was_in_doubt_) return withdraw(kubelet_error, "neighbours-stuck");
   // An earlier try of this create may have made the container.
   const Allocation* allocation = deps_.ledger().find(workload_.key);
   if (allocation == nullptr || allocation->phase != Phase::kPending) return call_->reject(kubelet_error);
   deps_.committer.commit(event::CreateLeftInDoubt{workload_.key, {kubelet_error.code, kubelet_error.message}},
                          [self = shared_from_this(), kubelet_error] { self->call_->reject(kubelet_error); });
+}
+
+/// Who does not leave CPUs is known by now: the next plan goes around that one. What the kubelet says has no next best.
+bool CreateContainer::may_go_around_neighbours() const {
+  const Allocation* allocation = deps_.ledger().find(workload_.key);
+  return detours_ < kMostDetours && allocation != nullptr && workload_.kubelet_cpus.empty() &&
+         allocation->dedicated_cpus().intersects(deps_.ledger().barred_for(&workload_.key));
+}
+
+void CreateContainer::go_around_neighbours() {
+  ++detours_;
+  deps_.committer.commit(event::CreateWithdrawn{workload_.key, "neighbours-stuck"},
+                         [self = shared_from_this()] { self->start_placing(); });
 }
 
 void CreateContainer::forward_placed() {

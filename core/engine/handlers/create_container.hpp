@@ -42,6 +42,8 @@ class CreateContainer : public std::enable_shared_from_this<CreateContainer> {
 
   void wait_for_neighbours();
   void neighbours_timed_out(const Error& error);
+  bool may_go_around_neighbours() const;
+  void go_around_neighbours();
   void forward_placed();
   void send(const ContainerCpuset& durable);
   void receive(const cri::RuntimeResponse& answer);
@@ -71,6 +73,7 @@ class CreateContainer : public std::enable_shared_from_this<CreateContainer> {
   bool is_answered_ = false;               ///< set on the I/O thread before the loop hears of the answer
   bool was_in_doubt_ = false;
   bool has_reconciled_ = false;
+  std::uint32_t detours_ = 0;          ///< how often it was decided anew, as others did not leave its CPUs
   std::string reason_suffix_;          ///< for the decision's reason
   std::optional<NodeSet> zone_;        ///< where a scheduler has reserved room for it
   std::vector<std::string> warnings_;  ///< about the pod's annotations; they are in the suffix, too

@@ -269,7 +269,8 @@ class Computation {
                                    [&node](const auto& other) { return other.nodes == NodeSet{node.os_index}; });
     if (here == candidates.end()) return 0;
     const CpuSet& pool = ledger_.pool();
-    const std::size_t most = std::min((pool & node.cpus).size(), placement::spare_cpus(pool, rules));
+    const CpuSet open = (pool & node.cpus) - ledger_.barred_for(nullptr);
+    const std::size_t most = std::min(open.size(), placement::spare_cpus(pool, rules));
     return LargestGranted(static_cast<std::uint32_t>(most), threads_of_largest_core(*placer_.topology(), node.cpus),
                           [&](std::uint32_t cpus) { return gets(node, *here, cpus); })
         .find();

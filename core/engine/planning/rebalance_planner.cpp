@@ -130,7 +130,8 @@ std::optional<std::string> RebalancePlanner::reason_to_return(const Allocation& 
 std::optional<Plan> RebalancePlanner::plan_missing_cpus(const Allocation& before) const {
   const placement::PlacementRules& rules = placer_.rules();
   const CpuSet& pool = ledger_.pool();
-  const auto spare = static_cast<std::uint32_t>(spare_cpus(pool, rules));
+  const std::size_t open = (pool - ledger_.barred_for(&before.workload.key)).size();
+  const auto spare = static_cast<std::uint32_t>(std::min(spare_cpus(pool, rules), open));
   const auto has = static_cast<std::uint32_t>(before.placement.cpus.size());
   const std::uint32_t promised = exclusive_cpus_for(before.workload, rules);
   placement::Placement with_former = before.placement;

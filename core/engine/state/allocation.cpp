@@ -69,6 +69,13 @@ bool Pod::add_warnings(const std::vector<std::string>& warnings) {
   return warned.size() > before;
 }
 
+CpuSet Allocation::barred_cpus() const {
+  if (!is_managed()) return {};
+  CpuSet barred = stuck ? stuck->cpus : CpuSet();
+  if (overruled) barred |= overruled->cpus | seen_on;
+  return barred;
+}
+
 void drop_secrets(placement::Workload& workload) {
   workload.env.clear();
   workload.pod_annotations.erase(kLastApplied);

@@ -38,13 +38,38 @@ enum class Squeeze : std::uint8_t {
 
 std::string_view to_string(Squeeze squeeze);  // "", "placed", "left-to-kernel"
 
+/// It does not leave CPUs that it was told to leave: the runtime refuses that, or does not answer.
+struct Stuck {
+  CpuSet cpus;                             ///< nobody else is given any of them alone
+  std::string why;                         ///< the runtime's words
+  std::chrono::milliseconds since{};       ///< wall clock
+  std::chrono::milliseconds next_trial{};  ///< wall clock: when it is tried whether it can be moved by now
+  std::uint32_t trials = 0;                ///< in vain
+
+  friend bool operator==(const Stuck&, const Stuck&) = default;
+};
+
+/// How long it takes until the first trial. Each one in vain doubles it, up to the longest.
+constexpr std::chrono::minutes kFirstTrial{1};
+constexpr std::chrono::minutes kLongestTrial{10};
+
 /// Another hand than topolet's sets its CPUs: what the kernel showed was not what topolet had told, although the
 /// runtime had taken it.
 struct Overruled {
   std::chrono::milliseconds since{};       ///< wall clock
   std::chrono::milliseconds ours_since{};  ///< wall clock: since when the kernel shows topolet's again; 0: it does not
+  CpuSet cpus = {};                        ///< where the other hand has put it last
 
   friend bool operator==(const Overruled&, const Overruled&) = default;
+};
+
+/// It was seen on CPUs where nothing but another hand can have put it, and they were repaired. Once is somebody's
+/// mistake; whoever does it again overrules topolet.
+struct Hand {
+  std::chrono::milliseconds repaired_at{};  ///< wall clock: when a repair took effect last
+  std::uint32_t repairs = 0;                ///< so far
+
+  friend bool operator==(const Hand&, const Hand&) = default;
 };
 
 /// For so long the kernel has to show topolet's CPUs before a container is not overruled any more.
@@ -88,6 +113,8 @@ struct Allocation {
   CpuSet seen_on;     ///< where the kernel was seen to have it, while that is not where it should be
   CpuSet overlapped;  ///< exclusive: those of its CPUs on which others were seen that should not be there
   std::optional<Overruled> overruled;
+  std::optional<Hand> hand;
+  std::optional<Stuck> stuck;
 
   bool is_exclusive() const { return placement.mode == placement::Mode::kExclusive; }
   /// It had to leave CPUs of its own, and returns to them when it can.
@@ -104,6 +131,8 @@ struct Allocation {
   bool is_managed() const { return is_bound() && placement.mode != placement::Mode::kForeign; }
   /// What nobody else may run on.
   CpuSet dedicated_cpus() const { return is_exclusive() ? placement.cpus | placement.withheld : placement.withheld; }
+  /// Where it stays whatever it is told: nobody else is given these CPUs alone.
+  CpuSet barred_cpus() const;
   /// The CPUs kept idle for it, and the exclusive ones that it has not left yet.
   CpuSet effective_withheld() const { return placement.withheld | vacating_alone; }
 

@@ -19,6 +19,7 @@ constexpr std::array<std::pair<AuditEvent, std::string_view>, 20> kWords{{
     {AuditEvent::kConflict, "conflict"},
     {AuditEvent::kDrift, "drift"},
     {AuditEvent::kOverruled, "overruled"},
+    {AuditEvent::kStuck, "stuck"},
     {AuditEvent::kOverlap, "overlap"},
     {AuditEvent::kGap, "gap"},
     {AuditEvent::kQuarantined, "quarantined"},

@@ -21,6 +21,7 @@ enum class AuditEvent : std::uint8_t {
   kConflict,
   kDrift,
   kOverruled,  ///< another hand than topolet's sets its CPUs, or does not any more
+  kStuck,      ///< it does not leave CPUs that it was told to leave, or does by now
   kOverlap,    ///< it runs on CPUs that another container has alone, or does not any more
   kGap,
   kQuarantined,

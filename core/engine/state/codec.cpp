@@ -94,12 +94,38 @@ void read(const Json& json, Preferred& preferred) {
 }
 
 Json json_of(const Overruled& overruled) {
-  return {{"since_ms", overruled.since.count()}, {"ours_since_ms", overruled.ours_since.count()}};
+  return {{"since_ms", overruled.since.count()},
+          {"ours_since_ms", overruled.ours_since.count()},
+          {"cpus", overruled.cpus.to_string()}};
 }
 
 void read(const Json& json, Overruled& overruled) {
   overruled.since = std::chrono::milliseconds(json.at("since_ms").get<std::int64_t>());
   overruled.ours_since = std::chrono::milliseconds(json.at("ours_since_ms").get<std::int64_t>());
+  if (json.contains("cpus")) read_set(json, "cpus", overruled.cpus);
+}
+
+Json json_of(const Hand& hand) { return {{"repaired_ms", hand.repaired_at.count()}, {"repairs", hand.repairs}}; }
+
+void read(const Json& json, Hand& hand) {
+  hand.repaired_at = std::chrono::milliseconds(json.at("repaired_ms").get<std::int64_t>());
+  json.at("repairs").get_to(hand.repairs);
+}
+
+Json json_of(const Stuck& stuck) {
+  return {{"cpus", stuck.cpus.to_string()},
+          {"why", stuck.why},
+          {"since_ms", stuck.since.count()},
+          {"next_trial_ms", stuck.next_trial.count()},
+          {"trials", stuck.trials}};
+}
+
+void read(const Json& json, Stuck& stuck) {
+  read_set(json, "cpus", stuck.cpus);
+  json.at("why").get_to(stuck.why);
+  stuck.since = std::chrono::milliseconds(json.at("since_ms").get<std::int64_t>());
+  stuck.next_trial = std::chrono::milliseconds(json.at("next_trial_ms").get<std::int64_t>());
+  json.at("trials").get_to(stuck.trials);
 }
 
 Json json_of(const FormerCpus& former) {

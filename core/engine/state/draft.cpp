@@ -9,6 +9,7 @@
 #include "core/base/text.hpp"
 #include "core/engine/state/overruled.hpp"
 #include "core/engine/state/shared_load.hpp"
+#include "core/engine/state/stuck.hpp"
 #include "core/placement/decide.hpp"
 #include "core/placement/reason_codes.hpp"
 
@@ -95,6 +96,7 @@ void Draft::end(const placement::ContainerKey& key, const std::string& cause) {
   if (ended == nullptr) return;
   remember_former(*ended);
   if (ended->overruled) record_event(overruled_ended(*ended, "it has ended", transition_.wall_time), *ended);
+  if (ended->stuck) record_event(stuck_ended(*ended, "it has ended", transition_.wall_time), *ended);
   Change& change = change_of(key);
   change.after.reset();
   change.cause = cause;

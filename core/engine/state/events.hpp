@@ -163,6 +163,18 @@ struct SeenInKernel {
   bool is_overruled = false;
 };
 
+/// It did not leave `cpus`, once more if it was stuck before. `why`: the runtime's words.
+struct FoundStuck {
+  placement::ContainerKey key;
+  CpuSet cpus;
+  std::string why;
+};
+/// It was stuck, and is not any more.
+struct CameLoose {
+  placement::ContainerKey key;
+  std::string why;
+};
+
 /// It runs on CPUs that another container has alone, or does not any more. It changes nothing.
 struct Overlapped {
   Allocation subject;                     ///< who runs there
@@ -257,9 +269,9 @@ using Event =
                  event::StartLeftInDoubt, event::StopRequested, event::StopRefused, event::Exited, event::Ended,
                  event::PodStopped, event::PodRemoved, event::PodSeen, event::PodForgotten, event::DemandChanged,
                  event::Moved, event::ChangeReverted, event::Converged, event::Drifted, event::SeenInKernel,
-                 event::Overlapped, event::Adopted, event::FoundForeign, event::ForeignConfined, event::Evaluated,
-                 event::MachineChanged, event::CrashHoldExpired, event::Restarted, event::ClockSet, event::AuditOnly,
-                 event::SetupChanged, event::CapacityTold, event::CapacityCleared, event::CapacityTimePassed,
-                 event::KubeletStatic>;
+                 event::FoundStuck, event::CameLoose, event::Overlapped, event::Adopted, event::FoundForeign,
+                 event::ForeignConfined, event::Evaluated, event::MachineChanged, event::CrashHoldExpired,
+                 event::Restarted, event::ClockSet, event::AuditOnly, event::SetupChanged, event::CapacityTold,
+                 event::CapacityCleared, event::CapacityTimePassed, event::KubeletStatic>;
 
 }  // namespace topolet::engine

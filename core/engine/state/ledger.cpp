@@ -10,6 +10,11 @@
 namespace topolet::engine {
 namespace {
 
+/// What its own container runs on already is not barred to it.
+CpuSet had_alone_by(const Allocation* own) {
+  return own != nullptr && own->is_managed() ? own->dedicated_cpus() : CpuSet();
+}
+
 bool is_stray(const Allocation& allocation) { return !allocation.seen_on.empty() || !allocation.overlapped.empty(); }
 
 }  // namespace
@@ -112,8 +117,27 @@ placement::LedgerSnapshot Ledger::snapshot(const placement::ContainerKey* withou
     view.entries.push_back(entry);
   }
   view.pool = pool_of(inventory_, view.exclusive, view.withheld);
+  if (unmovable_ > 0) show_unmovable(without, view);
   view.isolated = (inventory_.isolated & inventory_.allowed) - inventory_.reserved - view.exclusive - view.withheld;
   return view;
+}
+
+void Ledger::show_unmovable(const placement::ContainerKey* without, placement::LedgerSnapshot& view) const {
+  const CpuSet own = without == nullptr ? CpuSet() : had_alone_by(find(*without));
+  for (const auto& [key, allocation] : allocations_) {
+    if (without != nullptr && key == *without) continue;
+    CpuSet barred = allocation.barred_cpus() - own;
+    if (barred.empty()) continue;
+    view.barred |= barred;
+    view.unmovable.push_back({display_name(allocation.workload), std::move(barred),
+                              allocation.stuck ? "cannot be moved" : "is put there by something else than topolet"});
+  }
+}
+
+CpuSet Ledger::barred_for(const placement::ContainerKey* key) const {
+  placement::LedgerSnapshot view;
+  if (unmovable_ > 0) show_unmovable(key, view);
+  return view.barred;
 }
 
 std::shared_ptr<const placement::LedgerEntry> Ledger::entry_of(const Allocation& allocation) {
@@ -181,6 +205,7 @@ void Ledger::put(Allocation allocation) {
   const placement::ContainerKey key = allocation.workload.key;
   erase(key);
   if (is_stray(allocation)) ++strays_;
+  if (!allocation.barred_cpus().empty()) ++unmovable_;
   if (!allocation.container_id.empty()) by_container_[allocation.container_id] = key;
   entries_[key] = entry_of(allocation);
   allocations_[key] = std::move(allocation);
@@ -190,6 +215,7 @@ void Ledger::erase(const placement::ContainerKey& key) {
   const auto found = allocations_.find(key);
   if (found == allocations_.end()) return;
   if (is_stray(found->second)) --strays_;
+  if (!found->second.barred_cpus().empty()) --unmovable_;
   const auto by_id = by_container_.find(found->second.container_id);
   if (by_id != by_container_.end() && by_id->second == key) by_container_.erase(by_id);
   entries_.erase(key);

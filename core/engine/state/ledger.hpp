@@ -83,6 +83,10 @@ class Ledger {
   /// for it in turn, directly or indirectly: in such a cycle one has to move first.
   std::vector<placement::ContainerKey> neighbours_blocking_outside_cycles(const placement::ContainerKey& key) const;
 
+  /// CPUs on which others stay whatever they are told, so that the container cannot have them alone. Those that it has
+  /// alone already are not among them.
+  CpuSet barred_for(const placement::ContainerKey* key) const;
+
   /// Some containers were seen where they should not be, or are marked because of others that were.
   bool has_strays() const { return strays_ > 0; }
 
@@ -100,6 +104,7 @@ class Ledger {
 
  private:
   static std::shared_ptr<const placement::LedgerEntry> entry_of(const Allocation& allocation);
+  void show_unmovable(const placement::ContainerKey* without, placement::LedgerSnapshot& view) const;
   bool blocks_indirectly(const placement::ContainerKey& who, const placement::ContainerKey& of) const;
   void put(Allocation allocation);
   void erase(const placement::ContainerKey& key);
@@ -116,7 +121,8 @@ class Ledger {
   /// The allocations as snapshots have them.
   std::map<placement::ContainerKey, std::shared_ptr<const placement::LedgerEntry>> entries_;
   std::map<std::string, placement::ContainerKey> by_container_;
-  std::size_t strays_ = 0;  ///< among the allocations
+  std::size_t strays_ = 0;     ///< among the allocations
+  std::size_t unmovable_ = 0;  ///< the same: those that bar CPUs
   std::map<std::string, Pod> pods_;
   std::map<std::uint32_t, ToldCapacity> told_capacities_;
 };

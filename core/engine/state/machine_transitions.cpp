@@ -88,6 +88,10 @@ void MachineTransitions::restart(const event::Restarted& event) {
       // Nobody has looked meanwhile.
       after.overruled->ours_since = {};
     }
+    if (after.stuck) {
+      after.stuck->since = std::min(after.stuck->since, now_);
+      after.stuck->next_trial = std::min<std::chrono::milliseconds>(after.stuck->next_trial, now_ + kLongestTrial);
+    }
     extend_to_reserved(ledger_.inventory().reserved, after);
     if (after != allocation) draft_.put(std::move(after));
   }
@@ -105,6 +109,10 @@ void MachineTransitions::set_clock(const event::ClockSet& event) {
     if (after.overruled) {
       after.overruled->since += event.by;
       if (after.overruled->ours_since.count() != 0) after.overruled->ours_since += event.by;
+    }
+    if (after.stuck) {
+      after.stuck->since += event.by;
+      after.stuck->next_trial += event.by;
     }
     if (after != allocation) draft_.put(std::move(after));
   }

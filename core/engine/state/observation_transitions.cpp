@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "core/engine/state/overruled.hpp"
+#include "core/engine/state/stuck.hpp"
 #include "core/placement/reason_codes.hpp"
 
 namespace topolet::engine {
@@ -22,6 +23,23 @@ void ObservationTransitions::note_seen_in_kernel(const event::SeenInKernel& even
   if (before == nullptr || !before->is_managed()) return;
   Allocation after = *before;
   if (auto audit = note_seen(after, event, now_)) draft_.record_event(*std::move(audit), *before);
+  draft_.put(std::move(after));
+}
+
+void ObservationTransitions::note_stuck(const event::FoundStuck& event) {
+  const Allocation* before = draft_.find(event.key);
+  if (before == nullptr || !before->is_managed() || event.cpus.empty()) return;
+  Allocation after = *before;
+  if (auto audit = engine::note_stuck(after, event, now_)) draft_.record_event(*std::move(audit), *before);
+  draft_.put(std::move(after));
+}
+
+void ObservationTransitions::note_loose(const event::CameLoose& event) {
+  const Allocation* before = draft_.find(event.key);
+  if (before == nullptr || !before->stuck) return;
+  Allocation after = *before;
+  draft_.record_event(stuck_ended(after, event.why, now_), after);
+  after.stuck.reset();
   draft_.put(std::move(after));
 }
 
@@ -45,6 +63,8 @@ void ObservationTransitions::find_foreign(const event::FoundForeign& event) {
   if (after.overruled)
     draft_.record_event(overruled_ended(after, "its CPUs are not topolet's to set any more", now_), after);
   after.overruled.reset();
+  if (after.stuck) draft_.record_event(stuck_ended(after, "its CPUs are not topolet's to set any more", now_), after);
+  after.stuck.reset();
   after.seen_on = after.overlapped = {};
   after.conflict = false;
   after.squeeze = Squeeze::kNone;

@@ -15,6 +15,8 @@ class ObservationTransitions {
 
   void note_drift(const event::Drifted& event);
   void note_seen_in_kernel(const event::SeenInKernel& event);
+  void note_stuck(const event::FoundStuck& event);
+  void note_loose(const event::CameLoose& event);
   void note_overlap(const event::Overlapped& event);
   void find_foreign(const event::FoundForeign& event);
   void note_confined(const event::ForeignConfined& event);

@@ -41,11 +41,12 @@ std::optional<AuditEntry> note_seen(Allocation& allocation, const event::SeenInK
   std::optional<Overruled>& overruled = allocation.overruled;
   if (!overruled) {
     if (!seen.is_overruled) return std::nullopt;
-    overruled = Overruled{now, {}};
+    overruled = Overruled{now, {}, seen.cpus};
     return overruled_began(allocation, seen.cpus);
   }
   if (!seen.is_ours) {
     overruled->ours_since = {};
+    overruled->cpus = seen.cpus;
   } else if (overruled->ours_since.count() == 0) {
     overruled->ours_since = now;
   } else if (now - overruled->ours_since >= kOverruledLinger) {

@@ -62,6 +62,8 @@ void for_each_field_of_allocation(Of& allocation, Field field) {
   field("seen_on", allocation.seen_on);
   field("overlapped", allocation.overlapped);
   field("overruled", allocation.overruled);
+  field("hand", allocation.hand);
+  field("stuck", allocation.stuck);
 }
 
 template <class Of, class Field>

@@ -11,6 +11,7 @@
 #include "core/engine/state/machine_transitions.hpp"
 #include "core/engine/state/observation_transitions.hpp"
 #include "core/engine/state/overruled.hpp"
+#include "core/engine/state/stuck.hpp"
 #include "core/placement/reason_codes.hpp"
 
 namespace topolet::engine {
@@ -63,6 +64,8 @@ class Transitions {
   void operator()(const event::Converged& event);
   void operator()(const event::Drifted& event) { observations_.note_drift(event); }
   void operator()(const event::SeenInKernel& event) { observations_.note_seen_in_kernel(event); }
+  void operator()(const event::FoundStuck& event) { observations_.note_stuck(event); }
+  void operator()(const event::CameLoose& event) { observations_.note_loose(event); }
   void operator()(const event::Overlapped& event) { observations_.note_overlap(event); }
   void operator()(const event::Adopted& event);
   void operator()(const event::FoundForeign& event) { observations_.find_foreign(event); }
@@ -308,6 +311,8 @@ void Transitions::operator()(const event::Exited& event) {
   Allocation after = *before;
   if (after.overruled) draft_.record_event(overruled_ended(after, "it has ended", now_), after);
   after.overruled.reset();
+  if (after.stuck) draft_.record_event(stuck_ended(after, "it has ended", now_), after);
+  after.stuck.reset();
   after.seen_on = {};
   after.phase = Phase::kCrashed;
   after.phase_since = now_;

@@ -1,6 +1,7 @@
 #include "core/plugin/call/shown_views.hpp"
 
 #include <chrono>
+#include <optional>
 #include <utility>
 
 #include "core/base/log.hpp"
@@ -80,7 +81,14 @@ const AbiRequest& ShownViews::request(const placement::PolicyRequest& request, c
   LentMemory memory = cache_->memory(name_of_memory(plugin));
   shown.of = nullptr;
   shown.view.reset();
-  shown.ledger = updated(std::exchange(shown.ledger, nullptr), request.ledger, *topology, memory);
+  std::optional<placement::LedgerSnapshot> without_barred;
+  if (request.exclusive && !request.ledger.barred.empty()) {
+    // Who wants CPUs of its own can have none on which others stay: to plugins these are not in the pool.
+    without_barred = request.ledger;
+    without_barred->pool -= without_barred->barred;
+  }
+  shown.ledger = updated(std::exchange(shown.ledger, nullptr), without_barred ? *without_barred : request.ledger,
+                         *topology, memory);
   shown.view = std::make_unique<AbiRequest>(request, topology, shown.ledger, memory);
   if (!shown.view->is_intact()) {
     // Some spare memory was unmapped or protected.

@@ -1,0 +1,23 @@
+// The files of cgroups that say which CPUs they have.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <vector>
+
+#include "core/base/index_set.hpp"
+#include "core/base/result.hpp"
+
+namespace topolet::engine {
+
+/// The cgroups right below one; none where it has ended.
+std::vector<std::filesystem::path> child_cgroups(const std::filesystem::path& cgroup);
+
+/// What is configured (cpuset.cpus). Empty where nothing is; none where that cannot be read.
+std::optional<CpuSet> read_cpus(const std::filesystem::path& cgroup);
+/// A list of CPUs in whatever file.
+std::optional<CpuSet> read_cpu_list(const std::filesystem::path& file);
+/// The error says what the kernel says.
+Status write_cpus(const std::filesystem::path& cgroup, const CpuSet& cpus);
+
+}  // namespace topolet::engine
