@@ -370,6 +370,7 @@ ALTER TABLE decided ADD COLUMN cpu_request_certainty TEXT NOT NULL DEFAULT 'told
 ALTER TABLE allocation ADD COLUMN cpu_request_certainty TEXT NOT NULL DEFAULT 'told';
 ALTER TABLE allocation ADD COLUMN stuck TEXT NOT NULL DEFAULT '';
 ALTER TABLE allocation ADD COLUMN hand TEXT NOT NULL DEFAULT '';
+ALTER TABLE pod ADD COLUMN confined INTEGER NOT NULL DEFAULT 0;
 DROP VIEW current_placements;
 CREATE VIEW current_placements AS
 SELECT d.pod_namespace AS namespace, d.pod_name AS pod, d.container, d.attempt, a.container_id, a.state,

@@ -160,10 +160,10 @@ struct Engine::Impl {
   cri::RuntimeClient client;
   Placer placer;
   Committer committer;
+  PlacedHandlers placed_handlers;
   PodConfiner confiner;
   CpusetWriter cpusets;
   Exits exits;
-  PlacedHandlers placed_handlers;
   Mover mover;
   Rebalancer rebalancer;
   PluginEvents plugin_events;
@@ -190,10 +190,11 @@ Engine::Impl::Impl(Options&& given, Deps&& deps, Loaded loaded)
       placer(std::move(deps.placer)),
       committer({*loop, deps.store, options.writer_options, placer.rules(), clock.clock(), deps.log},
                 std::move(loaded.ledger)),
-      confiner({*loop, committer, PodCgroups(deps.kernel.hierarchy()), options.confine_foreign, deps.log}),
+      placed_handlers(options.runtime_handlers),
+      confiner(
+          {*loop, committer, PodCgroups(deps.kernel.hierarchy()), placed_handlers, options.confine_foreign, deps.log}),
       cpusets({*loop, client, std::move(deps.kernel), deps.log}),
       exits(committer, cpusets),
-      placed_handlers(options.runtime_handlers),
       mover({*loop, committer, cpusets, exits, options.start_grace, clock.clock(), deps.log}),
       rebalancer({*loop, committer, placer, mover, clock.clock(), deps.log}),
       plugin_events(committer,

@@ -127,7 +127,8 @@ inline Allocation full_allocation(std::int64_t number) {
 
 inline Pod full_pod() {
   Pod pod;
-  auto& [sandbox, nodes, former, denied, warned] = pod;
+  auto& [sandbox, nodes, former, denied, warned, confined] = pod;
+  confined = true;
   auto& [id, pod_uid, pod_namespace, pod_name, runtime_handler, ready, annotations] = sandbox;
   id = "sandbox";
   pod_uid = "uid";

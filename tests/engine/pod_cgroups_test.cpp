@@ -48,6 +48,21 @@ TEST_F(PodCgroupsTest, AreFoundWhereverTheKubeletHasItsPods) {
   EXPECT_EQ(unified_.find(kPodUid).value(), in_slice);
 }
 
+TEST_F(PodCgroupsTest, AreFoundInNodesThatRunInContainersAndNotInThoseOfOtherKubelets) {
+  for (const char* path :
+       {"kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod2a4c7d1e_0f3b.slice",
+        "kubepods/besteffort/pod2a4c7d1e-0f3b", "docker/0f1e/kubelet/kubepods/burstable/pod2a4c7d1e-0f3b",
+        "system.slice/docker-0f1e.scope/kubelet.slice/kubelet-kubepods.slice/kubelet-kubepods-burstable.slice/"
+        "kubelet-kubepods-burstable-pod2a4c7d1e_0f3b.slice",
+        "a/b/c/d/e/f/kubepods/pod2a4c7d1e-0f3b"}) {
+    const fs::path pod = make(path, "");
+    EXPECT_EQ(unified_.find(kPodUid).value(), pod);
+    fs::remove_all(root_ / *fs::path(path).begin());
+  }
+  make("kubepods/podother/container/kubelet/kubepods/pod2a4c7d1e-0f3b", "");
+  EXPECT_FALSE(unified_.find(kPodUid)) << "that is the pod of a kubelet in a pod";
+}
+
 TEST_F(PodCgroupsTest, AreToldThatTheyAreNotThere) {
   make("kubepods/pod2a4c7d1e-0f3b-longer", "");
   for (const char* uid : {kPodUid, "", "other"}) {

@@ -38,8 +38,10 @@ class PodConfinerTest : public ConvergeTest {
     std::getline(in, line);
     return line;
   }
+  bool is_confined() const { return committer_->ledger().pods().at("sandbox-vm").confined; }
   void confine(bool enabled = true) {
-    confiner_.emplace(PodConfiner::Deps{loop_, *committer_, PodCgroups(CpusetHierarchy{root_, false}), enabled, *log_});
+    confiner_.emplace(PodConfiner::Deps{loop_, *committer_, PodCgroups(CpusetHierarchy{root_, false}), placed_handlers_,
+                                        enabled, *log_});
     committer_->subscribe(*confiner_);
     confiner_->on_reconciled();
     loop_.run();
@@ -75,11 +77,11 @@ TEST_F(PodConfinerTest, TakesBackWhatAnEarlierOneHasSet) {
   begin({foreign("vm"), exclusive("x", {0})}, {pod_of("vm"), pod_of("x")});
   confine();
   EXPECT_EQ(cpus_of(pod), "1-7");
-  EXPECT_FALSE(find("vm")->within.empty());
+  EXPECT_TRUE(is_confined());
   confiner_->on_reconciled();
   confine(false);
   EXPECT_EQ(cpus_of(pod), "");
-  EXPECT_TRUE(find("vm")->within.empty());
+  EXPECT_FALSE(is_confined());
 }
 
 TEST_F(PodConfinerTest, LeavesAloneWhatItDidNotSet) {
@@ -96,11 +98,40 @@ TEST_F(PodConfinerTest, TellsWhoCannotBeKeptThereAndTriesAgain) {
   confine();
   ASSERT_EQ(confiner_->failures().count("default/vm"), 1U);
   EXPECT_THAT(confiner_->failures().at("default/vm"), HasSubstr("there is no cgroup of pod uid-vm"));
-  EXPECT_TRUE(find("vm")->within.empty());
+  EXPECT_FALSE(is_confined());
   const fs::path pod = make_cgroup("vm");
   take("x", {2, 3});
   EXPECT_THAT(confiner_->failures(), IsEmpty());
   EXPECT_EQ(cpus_of(pod), "0-1,4-7");
+}
+
+/// As while an image is pulled, or between the attempts of its container.
+TEST_F(PodConfinerTest, ConfinesAPodWithoutContainersAndGivesItsCpusBack) {
+  const fs::path pod = make_cgroup("vm");
+  begin({exclusive("x", {0})}, {pod_of("x")});
+  confine();
+  cri::Sandbox sandbox = pod_of("vm").sandbox;
+  sandbox.runtime_handler = "kata-qemu";
+  committer_->commit(event::PodSeen{sandbox}, [this, pod] { seen_when_admitted_ = cpus_of(pod); });
+  loop_.run();
+  EXPECT_EQ(seen_when_admitted_, "1-7") << "before the kubelet hears that it runs";
+  EXPECT_TRUE(is_confined());
+  take("y", {1});
+  EXPECT_EQ(cpus_of(pod), "2-7");
+  confine(false);
+  EXPECT_EQ(cpus_of(pod), "");
+  EXPECT_FALSE(is_confined());
+}
+
+TEST_F(PodConfinerTest, RemembersWhatWasWrittenThoughNobodyKnowsWithWhatEffect) {
+  const fs::path pod = make_cgroup("vm");
+  fs::remove(pod / "cpuset.cpus.effective");
+  begin({foreign("vm"), exclusive("x", {0})}, {pod_of("vm"), pod_of("x")});
+  confine();
+  EXPECT_EQ(confiner_->failures().count("default/vm"), 1U);
+  EXPECT_TRUE(is_confined());
+  confine(false);
+  EXPECT_EQ(cpus_of(pod), "");
 }
 
 TEST_F(PodConfinerTest, ConfinesAPodWhoseContainerIsJustBeingCreated) {

@@ -198,7 +198,7 @@ TEST_F(DetachedTest, HoldsWhatAnOlderVersionWroteThatKnewNoCapacities) {
                   .execute("DROP TABLE told_capacity; DROP VIEW current_placements;"
                            "ALTER TABLE allocation DROP COLUMN seen_on; ALTER TABLE allocation DROP COLUMN overlapped;"
                            "ALTER TABLE allocation DROP COLUMN overruled; ALTER TABLE allocation DROP COLUMN hand;"
-                           "ALTER TABLE allocation DROP COLUMN stuck;"
+                           "ALTER TABLE allocation DROP COLUMN stuck; ALTER TABLE pod DROP COLUMN confined;"
                            "CREATE VIEW current_placements AS SELECT decision FROM live; PRAGMA user_version = 9",
                            "age")
                   .has_value());

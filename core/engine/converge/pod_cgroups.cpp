@@ -12,8 +12,15 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// kubepods, its class and the pod, below two cgroups that a kubelet may be told to use.
-constexpr int kDeepest = 5;
+/// kubepods, its class and the pod, below cgroups that a kubelet may be told to use, or that a node is in which runs in
+/// a container itself.
+constexpr int kDeepest = 10;
+
+/// "podUID", or in a slice "kubepods-burstable-podUID.slice".
+bool is_of_a_pod(const std::string& level) {
+  const bool is_named_so = level.rfind("pod", 0) == 0 && level.size() > 3 && level.find('.') == std::string::npos;
+  return is_named_so || (level.find("-pod") != std::string::npos && level.ends_with(".slice"));
+}
 
 std::optional<fs::path> find_named(const fs::path& above, const std::string& name, const std::string& name_in_slice,
                                    int levels) {
@@ -24,6 +31,8 @@ std::optional<fs::path> find_named(const fs::path& above, const std::string& nam
     if (level == name || level.find(name_in_slice) != std::string::npos) return child;
   }
   for (const fs::path& child : children) {
+    // What is in another pod's is not this kubelet's.
+    if (is_of_a_pod(child.filename())) continue;
     if (auto found = find_named(child, name, name_in_slice, levels - 1)) return found;
   }
   return std::nullopt;

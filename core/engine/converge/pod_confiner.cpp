@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -11,17 +13,28 @@
 namespace topolet::engine {
 namespace {
 
-bool is_foreign(const Allocation& allocation) {
+bool is_foreign_container(const Allocation& allocation) {
   return allocation.is_bound() && allocation.placement.mode == placement::Mode::kForeign;
 }
 
-bool concerns_foreign(const Transition& transition) {
-  return std::any_of(transition.changes.begin(), transition.changes.end(), [](const Change& change) {
-    return (change.before && is_foreign(*change.before)) || (change.after && is_foreign(*change.after));
-  });
+}  // namespace
+
+/// It counts also before it has a container, as while an image is pulled, and after the last one has ended.
+bool PodConfiner::is_foreign(const Pod& pod) const {
+  return pod.sandbox.ready && !pod.sandbox.pod_uid.empty() &&
+         !deps_.placed_handlers.obstacle(pod.sandbox.runtime_handler).empty();
 }
 
-}  // namespace
+bool PodConfiner::concerns_foreign(const Transition& transition) const {
+  const bool has_container =
+      std::any_of(transition.changes.begin(), transition.changes.end(), [](const Change& change) {
+        return (change.before && is_foreign_container(*change.before)) ||
+               (change.after && is_foreign_container(*change.after));
+      });
+  return has_container || std::any_of(transition.pods.begin(), transition.pods.end(), [this](const PodChange& change) {
+           return change.after && is_foreign(*change.after);
+         });
+}
 
 void PodConfiner::on_durable(const Transition& transition) {
   if (!deps_.enabled) return;
@@ -40,13 +53,21 @@ std::map<std::string, PodConfiner::ForeignPod> PodConfiner::foreign_pods() const
   std::map<std::string, ForeignPod> pods;
   const Ledger& ledger = deps_.committer.ledger();
   for (const auto& [key, allocation] : ledger.allocations()) {
-    if (!is_foreign(allocation)) continue;
+    if (!is_foreign_container(allocation)) continue;
     const placement::Workload& workload = allocation.workload;
     ForeignPod& pod = pods[workload.key.pod_uid];
     pod.name = fmt::format("{}/{}", workload.pod_namespace, workload.pod_name);
     pod.cpus |= pool_for(shared_mode(workload, deps_.committer.rules()), ledger.pool(), ledger.free_reserved());
     // What the kubelet has given to it is its own.
     pod.cpus |= allocation.placement.cpus;
+  }
+  for (const auto& [id, known] : ledger.pods()) {
+    if (!is_foreign(known)) continue;
+    placement::Workload any;
+    any.pod_namespace = known.sandbox.pod_namespace;
+    ForeignPod& pod = pods[known.sandbox.pod_uid];
+    pod.name = fmt::format("{}/{}", known.sandbox.pod_namespace, known.sandbox.pod_name);
+    pod.cpus |= pool_for(shared_mode(any, deps_.committer.rules()), ledger.pool(), ledger.free_reserved());
   }
   return pods;
 }
@@ -64,8 +85,8 @@ void PodConfiner::confine_all() {
     const bool is_set = set != set_.end() && set->second == pod.cpus;
     const Status confined = is_set ? Status() : confine(uid, pod);
     note_failure(pod, confined);
-    // A container may have joined the pod.
-    if (confined) note(uid, true);
+    // It may have been written, though nobody knows with what effect.
+    if (confined || cgroups_.count(uid) != 0) note(uid, true);
   }
 }
 
@@ -76,12 +97,14 @@ Status PodConfiner::confine(const std::string& uid, const ForeignPod& pod) {
     cgroups_[uid] = *std::move(found);
   }
   set_.erase(uid);
-  const Status set = deps_.cgroups.confine(cgroups_.at(uid), pod.cpus);
-  if (set) {
-    set_[uid] = pod.cpus;
-  } else {
-    cgroups_.erase(uid);  // it may have been made anew
+  std::error_code unreadable;
+  // It may have been made anew.
+  if (!std::filesystem::exists(cgroups_.at(uid), unreadable)) {
+    cgroups_.erase(uid);
+    return confine(uid, pod);
   }
+  const Status set = deps_.cgroups.confine(cgroups_.at(uid), pod.cpus);
+  if (set) set_[uid] = pod.cpus;
   return set;
 }
 
@@ -99,21 +122,18 @@ void PodConfiner::note_failure(const ForeignPod& pod, const Status& status) {
 }
 
 void PodConfiner::note(const std::string& uid, bool confined) {
-  const CpuSet within = confined ? deps_.committer.ledger().inventory().allowed : CpuSet();
-  std::vector<placement::ContainerKey> keys;
-  for (const auto& [key, allocation] : deps_.committer.ledger().allocations()) {
-    const bool is_other = allocation.within.empty() == confined;
-    if (is_foreign(allocation) && key.pod_uid == uid && is_other) keys.push_back(key);
-  }
-  for (const placement::ContainerKey& key : keys) {
-    deps_.loop.post([this, key, within] { deps_.committer.commit(event::ForeignConfined{key, within}); });
-  }
+  const auto& pods = deps_.committer.ledger().pods();
+  const bool is_news = std::any_of(pods.begin(), pods.end(), [&](const auto& known) {
+    return known.second.sandbox.pod_uid == uid && known.second.confined != confined;
+  });
+  if (!is_news) return;
+  deps_.loop.post([this, uid, confined] { deps_.committer.commit(event::PodConfined{uid, confined}); });
 }
 
 void PodConfiner::release_all() {
   std::set<std::string> uids;
-  for (const auto& [key, allocation] : deps_.committer.ledger().allocations()) {
-    if (is_foreign(allocation) && !allocation.within.empty()) uids.insert(key.pod_uid);
+  for (const auto& [id, pod] : deps_.committer.ledger().pods()) {
+    if (pod.confined) uids.insert(pod.sandbox.pod_uid);
   }
   for (const std::string& uid : uids) {
     const Result<std::filesystem::path> found = deps_.cgroups.find(uid);

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "core/base/log_fwd.hpp"
+#include "core/engine/converge/placed_handlers.hpp"
 #include "core/engine/converge/pod_cgroups.hpp"
 #include "core/engine/loop.hpp"
 #include "core/engine/state/committer.hpp"
@@ -13,15 +14,16 @@
 namespace topolet::engine {
 
 /// Keeps the cgroups of such pods within the shared pool: their cpusets are set before anybody acts on a transition
-/// that changes the pool, and so before a container starts that gets CPUs exclusively. That a pod is kept so is a field
-/// of its containers' allocations (Allocation::within), so that a later topoletd which is told otherwise takes it back.
-/// Lives on the loop's thread.
+/// that changes the pool, and so before a container starts that gets CPUs exclusively. Pods count from their sandbox
+/// on, which may run for long before it has a container. That a pod is kept so is a field of it (Pod::confined), so
+/// that a later topoletd which is told otherwise takes it back. Lives on the loop's thread.
 class PodConfiner final : public Observer {
  public:
   struct Deps {
     Loop& loop;
     Committer& committer;
     PodCgroups cgroups;
+    const PlacedHandlers& placed_handlers;
     bool enabled;  ///< placement.confine-foreign
     Log& log;
   };
@@ -40,6 +42,8 @@ class PodConfiner final : public Observer {
     CpuSet cpus;       ///< that it may use
   };
   std::map<std::string, ForeignPod> foreign_pods() const;
+  bool is_foreign(const Pod& pod) const;
+  bool concerns_foreign(const Transition& transition) const;
   void confine_all();
   Status confine(const std::string& uid, const ForeignPod& pod);
   void release_all();

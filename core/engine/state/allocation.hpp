@@ -89,9 +89,7 @@ struct Preferred {
 struct Allocation {
   placement::Workload workload;    ///< without `env`
   placement::Placement placement;  ///< what it is to have
-  /// Shared, reserved: the CPUs it may use when they are in the pool. Foreign: the same of its pod's cgroup, where that
-  /// is kept within the pool; empty where it is not.
-  CpuSet within;
+  CpuSet within;                   ///< shared, reserved: the CPUs it may use when they are in the pool
   /// CPUs that it must leave and may still be running on. A container that got one of them exclusively waits for that.
   CpuSet vacating;
   CpuSet vacating_alone;  ///< of these, those it had alone: nobody's until it has left
@@ -168,6 +166,8 @@ struct Pod {
   std::map<std::string, FormerCpus> former;  ///< by container name
   std::map<std::string, Denial> denied;      ///< by container name
   std::vector<std::string> warned;           ///< what was logged of it, once each
+  /// Its cgroup is kept within the pool, or may be: it was set to that.
+  bool confined = false;
 
   bool was_warned(const std::string& warning) const {
     return std::find(warned.begin(), warned.end(), warning) != warned.end();

@@ -200,10 +200,10 @@ struct FoundForeign {
   std::string reason;
   std::vector<std::string> warnings = {};  ///< as of CreateAdmitted
 };
-/// The cgroup of a foreign container's pod is kept within the pool from now on, or no more: `within` is empty then.
-struct ForeignConfined {
-  placement::ContainerKey key;
-  CpuSet within;
+/// The cgroup of a pod that is not placed is kept within the pool from now on, or no more.
+struct PodConfined {
+  std::string pod_uid;
+  bool confined = true;
 };
 /// The policies were asked about it with the CPUs that it has now.
 struct Evaluated {
@@ -270,8 +270,8 @@ using Event =
                  event::PodStopped, event::PodRemoved, event::PodSeen, event::PodForgotten, event::DemandChanged,
                  event::Moved, event::ChangeReverted, event::Converged, event::Drifted, event::SeenInKernel,
                  event::FoundStuck, event::CameLoose, event::Overlapped, event::Adopted, event::FoundForeign,
-                 event::ForeignConfined, event::Evaluated, event::MachineChanged, event::CrashHoldExpired,
-                 event::Restarted, event::ClockSet, event::AuditOnly, event::SetupChanged, event::CapacityTold,
-                 event::CapacityCleared, event::CapacityTimePassed, event::KubeletStatic>;
+                 event::PodConfined, event::Evaluated, event::MachineChanged, event::CrashHoldExpired, event::Restarted,
+                 event::ClockSet, event::AuditOnly, event::SetupChanged, event::CapacityTold, event::CapacityCleared,
+                 event::CapacityTimePassed, event::KubeletStatic>;
 
 }  // namespace topolet::engine

@@ -74,12 +74,14 @@ void ObservationTransitions::find_foreign(const event::FoundForeign& event) {
              audit_with_code(AuditEvent::kForeign, event.reason, placement::reason_code::kHandlerNotPlaced));
 }
 
-void ObservationTransitions::note_confined(const event::ForeignConfined& event) {
-  const Allocation* before = draft_.find(event.key);
-  if (before == nullptr || before->placement.mode != placement::Mode::kForeign) return;
-  Allocation after = *before;
-  after.within = event.within;
-  draft_.put(std::move(after));
+/// All sandboxes of the pod: they are in one cgroup.
+void ObservationTransitions::note_confined(const event::PodConfined& event) {
+  for (const auto& [id, pod] : ledger_.pods()) {
+    if (pod.sandbox.pod_uid != event.pod_uid || pod.confined == event.confined) continue;
+    Pod after = draft_.pod(id);
+    after.confined = event.confined;
+    draft_.put_pod(std::move(after));
+  }
 }
 
 }  // namespace topolet::engine

@@ -5,13 +5,15 @@
 
 #include "core/engine/state/draft.hpp"
 #include "core/engine/state/events.hpp"
+#include "core/engine/state/ledger.hpp"
 
 namespace topolet::engine {
 
-/// Each function writes down in the draft what changes. The draft must outlive it.
+/// Each function writes down in the draft what changes. The ledger and the draft must outlive it.
 class ObservationTransitions {
  public:
-  ObservationTransitions(std::chrono::milliseconds now, Draft& draft) : now_(now), draft_(draft) {}
+  ObservationTransitions(const Ledger& ledger, std::chrono::milliseconds now, Draft& draft)
+      : ledger_(ledger), now_(now), draft_(draft) {}
 
   void note_drift(const event::Drifted& event);
   void note_seen_in_kernel(const event::SeenInKernel& event);
@@ -19,9 +21,10 @@ class ObservationTransitions {
   void note_loose(const event::CameLoose& event);
   void note_overlap(const event::Overlapped& event);
   void find_foreign(const event::FoundForeign& event);
-  void note_confined(const event::ForeignConfined& event);
+  void note_confined(const event::PodConfined& event);
 
  private:
+  const Ledger& ledger_;
   const std::chrono::milliseconds now_;  ///< wall clock
   Draft& draft_;
 };

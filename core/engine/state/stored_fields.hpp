@@ -79,6 +79,7 @@ void for_each_field_of_pod(Of& pod, Field field) {
   field("former", pod.former);
   field("denied", pod.denied);
   field("warned", pod.warned);
+  field("confined", pod.confined);
 }
 
 /// But for the node, which is the row's key.

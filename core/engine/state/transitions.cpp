@@ -69,7 +69,7 @@ class Transitions {
   void operator()(const event::Overlapped& event) { observations_.note_overlap(event); }
   void operator()(const event::Adopted& event);
   void operator()(const event::FoundForeign& event) { observations_.find_foreign(event); }
-  void operator()(const event::ForeignConfined& event) { observations_.note_confined(event); }
+  void operator()(const event::PodConfined& event) { observations_.note_confined(event); }
   void operator()(const event::Evaluated& event);
   void operator()(const event::MachineChanged& event) { machine_.change(event); }
   void operator()(const event::CrashHoldExpired& event) { draft_.end(event.key, "crash-hold"); }
@@ -98,7 +98,7 @@ class Transitions {
   const std::chrono::milliseconds now_;
   Draft draft_;
   CapacityTransitions capacities_{ledger_, now_, draft_};
-  ObservationTransitions observations_{now_, draft_};
+  ObservationTransitions observations_{ledger_, now_, draft_};
   MachineTransitions machine_{ledger_, now_, draft_};
 };
 
