@@ -195,6 +195,7 @@ Status SimulatedDaemon::begin_run() {
                                       const placement::PlacementRules& rules) { return run.decide(request, rules); },
                      .annotations = [&run] { return run.annotations; }},
           .kernel = engine::ProcessCgroups([this](std::int64_t pid) { return runtime_.kernel_cpus(pid); },
+                                           [this](std::int64_t pid) { return runtime_.kernel_cpus(pid); },
                                            [this](std::int64_t pid) { return runtime_.kernel_resources(pid); }),
           .clock = time_.clock(),
           .log = *log_,

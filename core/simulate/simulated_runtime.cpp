@@ -175,8 +175,8 @@ cri::RuntimeResponse SimulatedRuntime::start(const std::string& bytes) {
   const std::string id = read_request<lens::Target>(bytes).id();
   const auto found = records_->containers.find(id);
   if (found == records_->containers.end()) return no_such("container", id);
-  found->second.state = kRunning;
-  follow_update(found->second);
+  // One that runs stays where it is.
+  if (std::exchange(found->second.state, kRunning) != kRunning) follow_update(found->second);
   return ok_answer();
 }
 

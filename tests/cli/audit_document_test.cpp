@@ -189,6 +189,12 @@ class AuditDocument : public ::testing::Test {
         "something else than topolet sets its CPUs: the kernel has it on CPU 1 instead of 14-15, which the runtime had "
         "taken; they are set again, at most every 10 s";
     overruled.reason_code = "overruled-began";
+    store::DecidedRow stuck = drift;
+    stuck.event = "stuck";
+    stuck.at_ms += 3000;
+    stuck.reason =
+        "it does not leave CPUs 14-15: device or resource busy; nobody else is given these CPUs alone until it does";
+    stuck.reason_code = "stuck-began";
     store::DecidedRow late = recorded("denied", noon + 52 * minute, "plugin slow gave no answer");
     late.pod_uid = "uid-late";
     late.pod_namespace = "lab";
@@ -206,7 +212,7 @@ class AuditDocument : public ::testing::Test {
           capacity(noon + 56 * minute,
                    "node 1: 6000 of 8000 milli-CPUs (told by operator) for 60 s: 2 CPUs fewer can "
                    "be had for exclusive use"),
-          began, over, overruled}) {
+          began, over, overruled, stuck}) {
       ASSERT_TRUE((*store)->add(row).has_value());
     }
     ASSERT_TRUE((*store)

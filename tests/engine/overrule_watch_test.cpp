@@ -102,14 +102,26 @@ TEST_F(OverruleWatchTest, RepairsTheFirstDriftAndTakesAnAnswerToItForAnotherHand
   EXPECT_THAT(take_rows(), ElementsAre("overruled b", "overlap b")) << "both are over";
 }
 
-TEST_F(OverruleWatchTest, DriftsAgainWhereLongTimesLieBetween) {
+TEST_F(OverruleWatchTest, TakesTheSecondTimeInTenMinutesForAnotherHand) {
   begin_converged();
-  for (int i = 0; i < 3; ++i) {
+  put_on("a", {2});
+  look_for(seconds(75));
+  EXPECT_THAT(take_rows(), ElementsAre("drift a"));
+  put_on("a", {3});
+  look_for(seconds(5));
+  EXPECT_THAT(take_rows(), ElementsAre("overruled a"));
+}
+
+TEST_F(OverruleWatchTest, DriftsAgainWhereLongTimesLieBetweenAndNotMoreThanTwiceADay) {
+  begin_converged();
+  for (int i = 0; i < 2; ++i) {
     put_on("a", {2});
-    look_for(seconds(5));
+    look_for(minutes(11));
     EXPECT_THAT(take_rows(), ElementsAre("drift a"));
-    look_for(seconds(70));
   }
+  put_on("a", {2});
+  look_for(seconds(5));
+  EXPECT_THAT(take_rows(), ElementsAre("overruled a"));
 }
 
 TEST_F(OverruleWatchTest, SaysOnceThatRepairsDoNotHoldAndTriesThemEveryTenSeconds) {

@@ -103,6 +103,92 @@ TEST_F(CpusetTest, TellsAHandAtTheCreateAtTheFirstLook) {
   EXPECT_THAT(modes(), ElementsAre("trader exclusive"));
 }
 
+constexpr const char* kRunTrader =
+    R"({"op":"run_pod","pod":"trader","qos":"guaranteed","resources":{"cpu_request_milli":2000,)"
+    R"("cpu_limit_milli":2000,"memory_request":1048576,"memory_limit":1048576}})";
+constexpr const char* kCreateTrader =
+    R"({"op":"create","pod":"trader","container":"main","cpu_request_milli":2000,"cpu_limit_milli":2000,)"
+    R"("memory_request":1048576,"memory_limit":1048576})";
+
+/// The kernel does not do that: it is what its cgroup is set to.
+TEST_F(CpusetTest, TellsAHandAtTheCreateThatGivesMostOfTheMachine) {
+  node_.apply(kRunTrader);
+  node_.apply(hand_on("trader", "1-7", false));
+  node_.apply(kCreateTrader);
+  EXPECT_THAT(events(), ElementsAre("overruled trader overruled-began")) << "and no drift";
+}
+
+TEST_F(CpusetTest, TellsAHandAtAStartWhoseEndNoDaemonHasSeen) {
+  int began = 0;
+  for (const char* how : {R"("at":"after-answer")", R"("at":"in-flight")", R"("at":"after-answer","repeat":false)",
+                          R"("at":"in-flight","repeat":false)"}) {
+    SCOPED_TRACE(how);
+    node_.apply(kRunTrader);
+    node_.apply(hand_on("trader", "5", false));
+    node_.apply(fmt::format(R"({{"op":"restart","calls":2,{}}})", how));
+    node_.apply(kCreateTrader);
+    node_.apply(clock_line(20));
+    const std::vector<std::string> told = events();
+    EXPECT_EQ(std::count(told.begin(), told.end(), "overruled trader overruled-began"), ++began);
+    EXPECT_EQ(std::count(told.begin(), told.end(), "drift trader "), 0);
+    node_.apply(R"({"op":"remove_pod","pod":"trader"})");
+  }
+}
+
+TEST_F(CpusetTest, TellsAHandThatComesBackLongAfterTheRepair) {
+  node_.guaranteed("trader", 2);
+  node_.apply(hand_on("trader", "5", false));
+  node_.apply(clock_line(75));
+  EXPECT_THAT(events(), ElementsAre("drift trader "));
+  node_.apply(R"({"op":"restart"})");
+  node_.apply(hand_on("trader", "5-6", false));
+  node_.apply(clock_line(10));
+  EXPECT_THAT(events(), ElementsAre("drift trader ", "overruled trader overruled-began"));
+}
+
+TEST_F(CpusetTest, ForgetsAHandThatComesOnceADay) {
+  node_.guaranteed("trader", 2);
+  for (int day = 0; day < 3; ++day) {
+    node_.apply(hand_on("trader", "5", false));
+    node_.apply(clock_line(25 * 3600));
+  }
+  EXPECT_THAT(events(), ElementsAre("drift trader ", "drift trader ", "drift trader "));
+  for (int time = 0; time < 2; ++time) {
+    node_.apply(hand_on("trader", "5", false));
+    node_.apply(clock_line(1800));
+  }
+  EXPECT_EQ(events().size(), 5U);
+  node_.apply(hand_on("trader", "5", false));
+  node_.apply(clock_line(10));
+  EXPECT_EQ(events().back(), "overruled trader overruled-began") << "three times in a day";
+}
+
+TEST_F(CpusetTest, TellsAHandThatTakesCpusAway) {
+  node_.guaranteed("trader", 2);
+  node_.apply(hand_on("trader", "0", false));
+  node_.apply(clock_line(10));
+  EXPECT_THAT(events(), ElementsAre("drift trader "));
+  EXPECT_EQ(node_.runtime().running()[0].cpus, (CpuSet{0, 1})) << "it is repaired";
+  node_.apply(hand_on("trader", "0", true));
+  node_.apply(clock_line(10));
+  EXPECT_THAT(events(), ElementsAre("drift trader ", "overruled trader overruled-began"));
+  EXPECT_THAT(modes(), ElementsAre("trader overruled"));
+  node_.apply(clock_line(600));
+  EXPECT_EQ(events().size(), 2U) << "it is not over, though all its CPUs are its own";
+  node_.apply(hand_on("trader", "", false));
+  node_.apply(clock_line(90));
+  EXPECT_EQ(events().back(), "overruled trader overruled-ended");
+}
+
+/// As koordlet does of containers that share CPUs.
+TEST_F(CpusetTest, TellsAHandThatKeepsContainersOnSomeOfTheirCpus) {
+  node_.besteffort("web");
+  node_.apply(hand_on("web", "0-1", true));
+  node_.apply(clock_line(10));
+  EXPECT_THAT(events(), ElementsAre("drift web ", "overruled web overruled-began"));
+  EXPECT_FALSE(node_.guaranteed("own", 2).cpus.intersects(CpuSet{0, 1}));
+}
+
 /// What is called exclusive and shares a CPU in the kernel; empty if nothing does.
 std::string false_claim(SimulatedNode& node) {
   const std::vector<RunningContainer> running = node.runtime().running();

@@ -151,6 +151,11 @@ std::optional<CpuSet> CpusetWriter::container_cpus(const std::string& container_
   return cpus && !cpus->empty() ? cpus : kernel_cpus(container_id);
 }
 
+std::optional<CpuSet> CpusetWriter::configured_cpus(const std::string& container_id) const {
+  const auto known = pids_.find(container_id);
+  return known == pids_.end() ? std::nullopt : deps_.kernel.configured_cpus(known->second, container_id);
+}
+
 CpuSet CpusetWriter::pinned_by_nested(const std::string& container_id) const {
   const auto cgroup = cgroup_with_nested(container_id);
   return cgroup ? nested_cpus(*cgroup) : CpuSet();

@@ -61,6 +61,8 @@ class CpusetWriter {
   /// What the kernel says of the container's own cgroup, which what it has made below it may have less of; where that
   /// cannot be told, the same as kernel_cpus().
   std::optional<CpuSet> container_cpus(const std::string& container_id) const;
+  /// What somebody has set it to; see ProcessCgroups::configured_cpus().
+  std::optional<CpuSet> configured_cpus(const std::string& container_id) const;
   /// The CPUs that cgroups below the container's own have, where it cannot leave them for that; see nested_cpusets.hpp.
   CpuSet pinned_by_nested(const std::string& container_id) const;
   /// The paths of the cgroups of that process; none if there is none to be asked, or it is in no cgroup but the root.

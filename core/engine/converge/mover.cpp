@@ -39,6 +39,7 @@ void Mover::open_queue(const std::string& container_id, std::optional<ContainerC
   const Allocation* allocation = deps_.committer.ledger().find_by_container(container_id);
   if (queues_.is_closing(container_id)) applied.reset();
   if (applied) footprints_.set(container_id, applied->cpus);
+  if (applied) overrule_watch_.note_sent(container_id, applied->cpus);
   if (!applied && allocation != nullptr) {
     footprints_.add(container_id, allocation->placement.cpus | allocation->vacating);
   }
@@ -134,14 +135,6 @@ bool Mover::is_blocked(placement::ContainerKey key) {
   return !deps_.committer.ledger().neighbours_blocking_outside_cycles(key).empty();
 }
 
-void Mover::look_for_overlap(const std::string& container_id, const CpuSet& observed) {
-  const bool overlaps = overlap_watch_.look(container_id, observed);
-  const Allocation* allocation = deps_.committer.ledger().find_by_container(container_id);
-  if (!overlaps || allocation == nullptr) return;
-  footprints_.add(container_id, observed);
-  deps_.committer.commit(event::Drifted{allocation->workload.key, observed, ""});
-}
-
 void Mover::apply(const std::string& container_id, const ContainerCpuset& target,
                   std::function<void(ApplyResult)> done) {
   const Ledger& ledger = deps_.committer.ledger();
@@ -191,6 +184,9 @@ void Mover::on_cpuset_written(const std::string& container_id, const ContainerCp
       if (allocation->phase == Phase::kStarting) deps_.committer.commit(event::StartRefused{key});
       break;
     case WriteResult::Kind::kVerified: {
+      if (allocation->phase == Phase::kRunning && overrule_watch_.is_narrowed(container_id, target)) {
+        return done(note_elsewhere(container_id, target, {Code::kInternal, narrowed_text(container_id, target)}));
+      }
       // An update that came while the container started may be lost: one more makes sure.
       const bool was_starting = allocation->phase == Phase::kStarting;
       deps_.committer.commit(event::StartConfirmed{key}, Urgency::kSoon);
@@ -261,10 +257,6 @@ void Mover::on_converged(const std::string& container_id, const ContainerCpuset&
   confirm_cpus(container_id, placement::ContainerKey(allocation->workload.key), applied.cpus);
 }
 
-bool Mover::may_still_be_starting(const Allocation& allocation) const {
-  return allocation.phase == Phase::kStarting && deps_.clock.wall() - allocation.phase_since < deps_.start_grace;
-}
-
 void Mover::report_applied(const std::string& container_id, const ContainerCpuset& now, std::function<void()> then) {
   queues_.set_applied(container_id, now);
   footprints_.set(container_id, now.cpus);
@@ -321,7 +313,7 @@ void Mover::try_stuck(const std::string& container_id, const ContainerQueues::Op
   if (allocation == nullptr || !allocation->stuck || !agreed) return done(false);
   const ContainerCpuset trial = StuckWatch::trial_of(*allocation, *agreed);
   if (is_blocked(allocation->workload.key)) return done(false);
-  footprints_.add(container_id, trial.cpus);
+  note_sent(container_id, trial);
   deps_.cpusets.write(container_id, trial, [this, container_id, trial, done](const WriteResult& result) {
     stuck_watch_.note_tried(container_id, trial, result);
     done(true);
@@ -389,132 +381,6 @@ void Mover::commit_move(const Allocation& before, const PlanMove& plan_move,
                                verify(id);
                              });
     });
-  });
-}
-
-void Mover::verify(const std::string& container_id, OverruleWatch::Look look, const std::function<void()>& seen) {
-  const auto asked_with = queues_.applied(container_id);
-  deps_.cpusets.inspect(container_id, [=, this](const Result<cri::ContainerDetail>& detail) {
-    if (!detail) return;
-    if (seen) seen();
-    if (detail->info.state == cri::ContainerState::kExited) {
-      return deps_.exits.report(container_id, {Exit::Kind::kExited, detail->info.exit_code});
-    }
-    on_inspected(container_id, *detail, asked_with == queues_.applied(container_id), look);
-  });
-}
-
-/// `is_newest`: the container has not been set to other CPUs since the runtime was asked.
-void Mover::on_inspected(const std::string& container_id, const cri::ContainerDetail& detail, bool is_newest,
-                         OverruleWatch::Look look) {
-  const auto applied = queues_.applied(container_id);
-  const Allocation* allocation = deps_.committer.ledger().find_by_container(container_id);
-  if (!applied || allocation == nullptr) return;
-  const placement::ContainerKey key = allocation->workload.key;
-  const bool is_left_to_kernel = allocation->squeeze == Squeeze::kLeftToKernel;
-  if (detail.info.state == cri::ContainerState::kRunning) {
-    deps_.committer.commit(event::StartConfirmed{key}, Urgency::kSoon);
-  }
-  if (is_left_to_kernel) return;
-  if (Status matches = deps_.cpusets.check_kernel(container_id, *applied); !matches) {
-    const CpuSet observed = deps_.cpusets.kernel_cpus(container_id).value_or(CpuSet());
-    return note_drift(container_id, observed, matches.error().message, look);
-  }
-  look_in_kernel(container_id);
-  if (is_newest && !detail.spec_cpus.empty() && detail.spec_cpus != applied->cpus) {
-    // A runtime that was restarted may have an older record, while the container is where it should be.
-    const bool is_old_record = deps_.cpusets.kernel_cpus(container_id) == applied->cpus;
-    const std::string why = fmt::format("the runtime reports CPUs {} instead of {}", detail.spec_cpus.to_string(),
-                                        applied->cpus.to_string());
-    footprints_.add(container_id, detail.spec_cpus);
-    deps_.committer.commit(event::Drifted{key, detail.spec_cpus, is_old_record ? "" : why});
-    if (!is_old_record) look_for_overlap(container_id, detail.spec_cpus);
-    return queues_.invalidate(container_id);
-  }
-  // An update that came during a start may be lost.
-  if (deps_.cpusets.is_narrower(container_id, *applied)) return queues_.invalidate(container_id);
-  look_for_overlap(container_id, applied->cpus);
-}
-
-/// The kernel has it on `observed`, where it should not be. The first time that is a drift, which is audited; where
-/// another hand does it, that is said once for all times.
-void Mover::note_drift(const std::string& container_id, const CpuSet& observed, const std::string& why,
-                       OverruleWatch::Look look) {
-  const placement::ContainerKey key = deps_.committer.ledger().find_by_container(container_id)->workload.key;
-  const bool is_overruled = overrule_watch_.note_stray(container_id, observed, look);
-  footprints_.add(container_id, observed);
-  deps_.committer.commit(event::Drifted{key, observed, is_overruled ? "" : why});
-  look_for_overlap(container_id, observed);
-  queues_.invalidate(container_id);
-}
-
-void Mover::look_in_kernel(const std::string& container_id) {
-  const Allocation* allocation = deps_.committer.ledger().find_by_container(container_id);
-  if (allocation == nullptr || allocation->squeeze == Squeeze::kLeftToKernel) return;
-  const std::optional<CpuSet> observed = deps_.cpusets.kernel_cpus(container_id);
-  if (!observed) return;
-  const auto applied = queues_.applied(container_id);
-  overrule_watch_.note_seen(container_id, *observed, applied ? applied->cpus : allocation->placement.cpus);
-}
-
-void Mover::verify_in_kernel(const std::string& container_id) {
-  const auto applied = queues_.applied(container_id);
-  const Allocation* allocation = deps_.committer.ledger().find_by_container(container_id);
-  if (allocation == nullptr || allocation->squeeze == Squeeze::kLeftToKernel) return;
-  if (applied && !deps_.cpusets.check_kernel(container_id, *applied)) return verify(container_id);
-  // Reading it once more is for what is not as always.
-  if (!applied || !allocation->seen_on.empty() || allocation->overruled) look_in_kernel(container_id);
-  look_for_stuck(container_id);
-}
-
-void Mover::look_for_stuck(const std::string& container_id) {
-  const Allocation* allocation = deps_.committer.ledger().find_by_container(container_id);
-  if (allocation == nullptr || !allocation->stuck) return;
-  const auto observed = deps_.cpusets.container_cpus(container_id);
-  if (observed && !observed->intersects(allocation->stuck->cpus)) stuck_watch_.note_is_on(container_id, *observed);
-}
-
-void Mover::verify_all_in_kernel() {
-  std::vector<std::string> ids;
-  for (const auto& [key, allocation] : deps_.committer.ledger().allocations()) {
-    if (allocation.phase == Phase::kRunning && allocation.is_managed()) ids.push_back(allocation.container_id);
-  }
-  for (const std::string& id : ids) {
-    const auto applied = queues_.applied(id);
-    if (applied && deps_.cpusets.is_narrower(id, *applied)) {
-      queues_.invalidate(id);
-    } else {
-      verify_in_kernel(id);
-    }
-  }
-}
-
-void Mover::resolve_unfinished_starts() {
-  std::vector<std::string> ids;
-  for (const auto& [key, allocation] : deps_.committer.ledger().allocations()) {
-    if (allocation.phase == Phase::kStarting && allocation.is_managed()) ids.push_back(allocation.container_id);
-  }
-  for (const std::string& id : ids) {
-    // Who waits for the answer of a start settles it.
-    if (!queues_.is_busy(id)) resolve_unfinished_start(id);
-  }
-}
-
-void Mover::resolve_unfinished_start(const std::string& container_id) {
-  const Allocation* allocation = deps_.committer.ledger().find_by_container(container_id);
-  if (allocation == nullptr || allocation->phase != Phase::kStarting) return;
-  deps_.cpusets.inspect(container_id, [this, container_id](const Result<cri::ContainerDetail>& detail) {
-    const Allocation* now = deps_.committer.ledger().find_by_container(container_id);
-    if (!detail || now == nullptr || now->phase != Phase::kStarting) return;
-    if (detail->info.state == cri::ContainerState::kRunning) {
-      return on_inspected(container_id, *detail, true, OverruleWatch::Look::kFirst);
-    }
-    if (detail->info.state == cri::ContainerState::kExited) {
-      return deps_.exits.report(container_id, {Exit::Kind::kExited, detail->info.exit_code});
-    }
-    // Meanwhile it may have been started once more.
-    if (may_still_be_starting(*now) || queues_.is_busy(container_id)) return;
-    deps_.committer.commit(event::StartRefused{now->workload.key});
   });
 }
 

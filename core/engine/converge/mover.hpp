@@ -70,6 +70,7 @@ class Mover final : public Observer {
   /// Somebody else's operation sends the container a set, which sendable() has returned just now.
   void note_sent(const std::string& container_id, const ContainerCpuset& set) {
     footprints_.add(container_id, set.cpus);
+    overrule_watch_.note_sent(container_id, set.cpus);
   }
 
   /// Runs somebody else's operation in the container's turn; see ContainerQueues. False if it is not known.
@@ -106,6 +107,12 @@ class Mover final : public Observer {
   }
   /// The same without asking the runtime, where the kernel can be read and agrees.
   void verify_in_kernel(const std::string& container_id);
+
+  /// The first look at one that runs, after a start whose end no daemon has seen: the kernel has it on `observed`, and
+  /// nobody has told it anything since. True if another hand has put it there.
+  bool note_first_look(const std::string& container_id, const CpuSet& observed) {
+    return overrule_watch_.note_stray(container_id, observed, OverruleWatch::Look::kFirst);
+  }
 
   /// Notes where the kernel has it, if that can be read.
   void look_in_kernel(const std::string& container_id);
@@ -144,6 +151,7 @@ class Mover final : public Observer {
   };
   void await_neighbours_until(placement::ContainerKey key, Patience patience, Done done);
   void give_up_on_neighbours(const placement::ContainerKey& key, const Patience& patience);
+  std::string narrowed_text(const std::string& container_id, const ContainerCpuset& target) const;
   ApplyResult note_failed(const Allocation& allocation, const ContainerCpuset& target, const Error& error);
   void try_stuck(const std::string& container_id, const ContainerQueues::OperationDone& done);
   void begin_move(const placement::ContainerKey& key, const PlanMove& plan, const ContainerQueues::OperationDone& done);
@@ -164,7 +172,7 @@ class Mover final : public Observer {
   std::set<std::string> blocked_;                   ///< containers whose CPUs others have not left
   Footprints footprints_;
   OverlapWatch overlap_watch_{{deps_.committer, footprints_, deps_.clock}};
-  OverruleWatch overrule_watch_{{deps_.committer, footprints_, deps_.clock}};
+  OverruleWatch overrule_watch_{{deps_.committer, deps_.cpusets, footprints_, deps_.clock}};
   StuckWatch stuck_watch_{{deps_.committer, deps_.cpusets, footprints_, deps_.clock}};
   ContainerQueues queues_;
 };

@@ -1,5 +1,7 @@
 #include "core/engine/converge/overrule_watch.hpp"
 
+#include <algorithm>
+
 namespace topolet::engine {
 namespace {
 
@@ -9,6 +11,8 @@ constexpr std::chrono::seconds kSlowestRuntime{1};
 constexpr std::chrono::seconds kSlowestNews{10};
 /// Whoever sets the CPUs again so soon after a repair answers it.
 constexpr std::chrono::minutes kAnswersRepair{1};
+/// So many of the sets that a container was told are known: one that takes effect late is older than none of them.
+constexpr std::size_t kMostSent = 8;
 
 }  // namespace
 
@@ -32,6 +36,49 @@ bool OverruleWatch::was_never_told(const Allocation& allocation, const CpuSet& o
   return !observed.is_subset_of(told);
 }
 
+/// Whether its cgroup may be set to that by what it was told. Fewer CPUs than it was told it has where an update was
+/// lost, or came late, or where the kernel has taken some away that were offline for a while.
+bool OverruleWatch::was_told(const Allocation& allocation, const CpuSet& configured) const {
+  if (was_never_told(allocation, configured)) return false;
+  const auto told = told_.find(allocation.container_id);
+  if (told == told_.end() || told->second.sent.empty() || told->second.machine != machine()) return true;
+  const std::vector<CpuSet>& sent = told->second.sent;
+  const bool is_one = std::find(sent.begin(), sent.end(), configured) != sent.end();
+  const CpuSet missing = sent.back() - configured;
+  return is_one || !configured.is_subset_of(sent.back()) ||
+         !missing.is_subset_of(deps_.committer.ledger().inventory().allowed);
+}
+
+OverruleWatch::Doing OverruleWatch::doing_of(const Allocation& allocation, const CpuSet& observed) const {
+  if (const auto configured = deps_.cpusets.configured_cpus(allocation.container_id)) {
+    return was_told(allocation, *configured) ? Doing::kExplained : Doing::kAnotherHand;
+  }
+  if (!was_never_told(allocation, observed)) return Doing::kExplained;
+  return may_be_the_kernels(allocation.placement.cpus, observed) ? Doing::kMaybeKernel : Doing::kUnexplained;
+}
+
+bool OverruleWatch::has_come_again(const Allocation& allocation, Doing doing) const {
+  if (doing == Doing::kExplained) return false;
+  const auto told = told_.find(allocation.container_id);
+  const bool is_answer =
+      told != told_.end() && told->second.repaired && deps_.clock.steady() - *told->second.repaired < kAnswersRepair;
+  if (is_answer) return true;
+  if (doing == Doing::kMaybeKernel || !allocation.hand) return false;
+  // What the kernel does where CPUs come and go is told from a hand where its cgroup can be read.
+  const bool is_forgiven = told != told_.end() && (told->second.is_forgiven || told->second.machine != machine());
+  if (doing == Doing::kUnexplained && is_forgiven) return false;
+  const auto ago = deps_.clock.wall() - allocation.hand->repaired_at;
+  return ago < kHandComesAgain || (allocation.hand->repairs >= 2 && ago < kHandForgotten);
+}
+
+bool OverruleWatch::is_narrowed(const std::string& container_id, const ContainerCpuset& target) const {
+  const Allocation* allocation = deps_.committer.ledger().find_by_container(container_id);
+  if (allocation == nullptr) return false;
+  const auto configured = deps_.cpusets.configured_cpus(container_id);
+  return configured && *configured != target.cpus && configured->is_subset_of(target.cpus) &&
+         !was_told(*allocation, *configured);
+}
+
 void OverruleWatch::commit_seen(const Allocation& allocation, const CpuSet& observed, bool is_ours, bool is_overruled) {
   const bool is_news = is_ours ? !allocation.seen_on.empty() || allocation.overruled
                                : allocation.seen_on != observed || (is_overruled && !allocation.overruled) ||
@@ -44,7 +91,7 @@ void OverruleWatch::commit_seen(const Allocation& allocation, const CpuSet& obse
 void OverruleWatch::note_seen(const std::string& container_id, const CpuSet& observed, const CpuSet& wanted) {
   const Allocation* allocation = deps_.committer.ledger().find_by_container(container_id);
   if (allocation == nullptr) return;
-  const bool is_ours = observed.is_subset_of(wanted);
+  const bool is_ours = observed.is_subset_of(wanted) && !is_narrowed(container_id, {wanted, {}});
   // On the way from CPUs that are still its own.
   if (!is_ours && observed.is_subset_of(wanted | allocation->vacating_alone)) return;
   commit_seen(*allocation, observed, is_ours, false);
@@ -53,11 +100,12 @@ void OverruleWatch::note_seen(const std::string& container_id, const CpuSet& obs
 bool OverruleWatch::note_stray(const std::string& container_id, const CpuSet& observed, Look look) {
   const Allocation* allocation = deps_.committer.ledger().find_by_container(container_id);
   if (allocation == nullptr || observed.empty()) return false;
-  const auto told = told_.find(container_id);
-  const bool is_answer =
-      told != told_.end() && told->second.repaired && deps_.clock.steady() - *told->second.repaired < kAnswersRepair;
-  const bool is_first = look == Look::kFirst && !may_be_the_kernels(allocation->placement.cpus, observed);
-  const bool is_overruled = allocation->overruled || ((is_answer || is_first) && was_never_told(*allocation, observed));
+  const Doing doing = doing_of(*allocation, observed);
+  const bool is_first = look == Look::kFirst && (doing == Doing::kAnotherHand || doing == Doing::kUnexplained);
+  const bool is_overruled = allocation->overruled || is_first || has_come_again(*allocation, doing);
+  if (const auto told = told_.find(container_id); told != told_.end()) {
+    told->second.was_put = doing == Doing::kAnotherHand || doing == Doing::kUnexplained;
+  }
   commit_seen(*allocation, observed, false, is_overruled);
   return is_overruled;
 }
@@ -76,10 +124,12 @@ void OverruleWatch::note_told(const Allocation& allocation, const ContainerCpuse
   if (const MachineMark now = machine(); told.machine != now) {
     told.repaired.reset();
     told.elsewhere_since.reset();
+    told.is_forgiven = !told.sent.empty();
     told.machine = now;
   }
   if (told.target != target) told.elsewhere_since.reset();
   told.target = target;
+  note_sent(allocation.container_id, target.cpus);
   told.at = deps_.clock.steady();
   told.is_repair = allocation.overruled || !allocation.seen_on.empty();
 }
@@ -88,7 +138,25 @@ void OverruleWatch::note_in_force(const std::string& container_id, const Contain
   const auto told = told_.find(container_id);
   if (told == told_.end() || told->second.target != target) return;
   told->second.elsewhere_since.reset();
-  if (told->second.is_repair) told->second.repaired = deps_.clock.steady();
+  if (!told->second.is_repair) return;
+  told->second.repaired = deps_.clock.steady();
+  if (!std::exchange(told->second.was_put, false)) return;
+  told->second.is_forgiven = false;
+  commit_repaired(container_id, target.cpus);
+}
+
+void OverruleWatch::commit_repaired(const std::string& container_id, const CpuSet& cpus) {
+  const Allocation* allocation = deps_.committer.ledger().find_by_container(container_id);
+  if (allocation == nullptr) return;
+  deps_.committer.commit(event::SeenInKernel{allocation->workload.key, cpus, true, false, true}, Urgency::kSoon);
+}
+
+void OverruleWatch::note_sent(const std::string& container_id, const CpuSet& cpus) {
+  Told& told = told_[container_id];
+  if (told.sent.empty()) told.machine = machine();
+  std::erase(told.sent, cpus);
+  told.sent.push_back(cpus);
+  if (told.sent.size() > kMostSent) told.sent.erase(told.sent.begin());
 }
 
 void OverruleWatch::note_elsewhere(const std::string& container_id, const ContainerCpuset& target,
@@ -97,7 +165,9 @@ void OverruleWatch::note_elsewhere(const std::string& container_id, const Contai
   const auto told = told_.find(container_id);
   if (allocation == nullptr || told == told_.end() || told->second.target != target) return;
   if (!told->second.elsewhere_since) told->second.elsewhere_since = deps_.clock.steady();
-  const bool is_slow = may_be_the_kernels(target.cpus, observed);
+  const Doing doing = doing_of(*allocation, observed);
+  if (doing == Doing::kAnotherHand) told->second.was_put = true;
+  const bool is_slow = doing != Doing::kAnotherHand && may_be_the_kernels(target.cpus, observed);
   const bool is_overruled =
       deps_.clock.steady() - *told->second.elsewhere_since >= (is_slow ? kSlowestNews : kSlowestRuntime);
   commit_seen(*allocation, observed, false, is_overruled);

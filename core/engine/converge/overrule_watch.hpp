@@ -7,9 +7,11 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "core/base/clock.hpp"
 #include "core/base/index_set.hpp"
+#include "core/engine/converge/cpuset_writer.hpp"
 #include "core/engine/converge/footprints.hpp"
 #include "core/engine/state/committer.hpp"
 
@@ -21,16 +23,19 @@ constexpr std::chrono::seconds kPauseBetweenRepairs{10};
 /// Commits where the kernel has containers, as far as that is worth a transition, and who is overruled:
 ///
 /// - whoever is, at the first look after its start, on CPUs that it was never told;
-/// - whoever is, within a minute after a repair that took effect, on such CPUs once more;
+/// - whoever is on such CPUs once more after a repair that took effect: within ten minutes, or for the third time in a
+///   day (Allocation::hand);
 /// - whoever is still elsewhere a second after the runtime has taken its CPUs, and was told them again meanwhile.
 ///
-/// A difference that a change of the machine's CPUs may explain is none of these. How long it lasts is said by the
-/// transition (event::SeenInKernel). What is kept here is lost with the daemon; it only delays the next such finding.
-/// Lives on the loop's thread.
+/// A difference that a change of the machine's CPUs may explain is none of these: what its own cgroup is set to tells
+/// that from another hand, where it can be read, since the kernel does not write it. So does a cgroup that was set to
+/// fewer CPUs than it was told, which an update that was lost does not explain, nor the cgroup above. How long it lasts
+/// is said by the transition (event::SeenInKernel). Lives on the loop's thread.
 class OverruleWatch {
  public:
   struct Deps {
     Committer& committer;
+    const CpusetWriter& cpusets;
     const Footprints& footprints;
     Clock clock;
   };
@@ -43,6 +48,11 @@ class OverruleWatch {
   /// The same where it is not within that, and nothing that was sent explains it. True if it is overruled.
   bool note_stray(const std::string& container_id, const CpuSet& observed, Look look);
 
+  /// Another hand has set its cgroup to fewer CPUs than `target`, which were in force.
+  bool is_narrowed(const std::string& container_id, const ContainerCpuset& target) const;
+
+  /// Its cgroup has been told so: by a create, or in somebody else's turn.
+  void note_sent(const std::string& container_id, const CpuSet& cpus);
   /// How long to wait before it is told `target`; none: no time.
   std::optional<std::chrono::milliseconds> wait_before_repair(const Allocation& allocation,
                                                               const ContainerCpuset& target) const;
@@ -70,13 +80,27 @@ class OverruleWatch {
     bool is_repair = false;               ///< it had been seen elsewhere
     std::optional<Time> elsewhere_since;  ///< the runtime had taken `target` by then
     std::optional<Time> repaired;         ///< when a repair took effect last
+    bool was_put = false;                 ///< nothing but another hand explains where it was seen last
+    bool is_forgiven = false;             ///< the machine's CPUs have changed since it was seen elsewhere
     MachineMark machine;                  ///< then
+    std::vector<CpuSet> sent = {};        ///< the sets it was told last, the newest at the end
+  };
+  /// Whose doing it may be that it is where it is.
+  enum class Doing : std::uint8_t {
+    kExplained,    ///< by what it was told, or the kernel's own
+    kMaybeKernel,  ///< it was never told that, and the kernel does such things
+    kUnexplained,  ///< it was never told that
+    kAnotherHand,  ///< its cgroup was set to something that it was never told
   };
 
   MachineMark machine() const;
+  Doing doing_of(const Allocation& allocation, const CpuSet& observed) const;
+  bool has_come_again(const Allocation& allocation, Doing doing) const;
+  bool was_told(const Allocation& allocation, const CpuSet& configured) const;
   bool was_never_told(const Allocation& allocation, const CpuSet& observed) const;
   bool may_be_the_kernels(const CpuSet& told, const CpuSet& observed) const;
   void commit_seen(const Allocation& allocation, const CpuSet& observed, bool is_ours, bool is_overruled);
+  void commit_repaired(const std::string& container_id, const CpuSet& cpus);
 
   Deps deps_;
   std::map<std::string, Told> told_;  ///< by container

@@ -215,6 +215,12 @@ std::optional<std::filesystem::path> ProcessCgroups::container_directory(std::in
   return std::nullopt;
 }
 
+std::optional<CpuSet> ProcessCgroups::configured_cpus(std::int64_t pid, const std::string& container_id) const {
+  if (made_up_configured_) return made_up_configured_(pid);
+  const auto cgroup = container_directory(pid, container_id);
+  return cgroup ? read_list(*cgroup / "cpuset.cpus") : std::nullopt;
+}
+
 std::vector<std::string> ProcessCgroups::cgroups_of(std::int64_t pid) const {
   std::vector<std::string> paths;
   const std::filesystem::path process = proc_ / std::to_string(pid);

@@ -29,8 +29,10 @@ class ProcessCgroups {
 
   explicit ProcessCgroups(std::filesystem::path proc = "/proc", std::filesystem::path host_root = "/");
   /// Of a kernel that need not exist: it says just this.
-  explicit ProcessCgroups(ReadCpus effective_cpus, ReadResources resources = nullptr)
-      : made_up_(std::move(effective_cpus)), made_up_resources_(std::move(resources)) {}
+  explicit ProcessCgroups(ReadCpus effective_cpus, ReadCpus configured_cpus = {}, ReadResources resources = nullptr)
+      : made_up_(std::move(effective_cpus)),
+        made_up_configured_(std::move(configured_cpus)),
+        made_up_resources_(std::move(resources)) {}
 
   /// The effective cpuset of the cgroup of a process: cpuset.cpus.effective (v2) or cpuset.effective_cpus (v1).
   /// None where there is no such process, it has ended (the kernel shows a process that exits in the root cgroup), it
@@ -40,6 +42,10 @@ class ProcessCgroups {
   /// Where the cgroup of the container of `container_id` is, in the hierarchy that has cpusets. The process may be in
   /// one below it, which the container has made. None where no cgroup of the process has that name.
   std::optional<std::filesystem::path> container_directory(std::int64_t pid, const std::string& container_id) const;
+
+  /// What is written in the cpuset of that cgroup (cpuset.cpus), which somebody has set: the kernel adds nothing to it,
+  /// and takes nothing from it but, in v1, what goes offline. None where that cannot be told, or nothing was set.
+  std::optional<CpuSet> configured_cpus(std::int64_t pid, const std::string& container_id) const;
 
   /// The paths of the cgroups that the process is in, one for each hierarchy but those where it is in the root. None
   /// for a process that has ended.
@@ -79,6 +85,7 @@ class ProcessCgroups {
                                                     const std::string& container_id) const;
 
   ReadCpus made_up_;
+  ReadCpus made_up_configured_;
   ReadResources made_up_resources_;
   std::filesystem::path proc_;
   std::filesystem::path host_root_;

@@ -67,10 +67,14 @@ struct Overruled {
 /// mistake; whoever does it again overrules topolet.
 struct Hand {
   std::chrono::milliseconds repaired_at{};  ///< wall clock: when a repair took effect last
-  std::uint32_t repairs = 0;                ///< so far
+  std::uint32_t repairs = 0;                ///< so far, with less than a day between each and the next
 
   friend bool operator==(const Hand&, const Hand&) = default;
 };
+
+/// Whoever does it again so soon after a repair overrules topolet; and whoever has done it twice before, within a day.
+constexpr std::chrono::minutes kHandComesAgain{10};
+constexpr std::chrono::hours kHandForgotten{24};
 
 /// For so long the kernel has to show topolet's CPUs before a container is not overruled any more.
 constexpr std::chrono::minutes kOverruledLinger{1};

@@ -155,12 +155,13 @@ struct Drifted {
 };
 
 /// The kernel was seen to have it on `cpus`. `is_ours`: that is where it should be. `is_overruled`: another hand than
-/// topolet's has put it there.
+/// topolet's has put it there. `is_repaired`: it is back, and nothing but another hand explains where it had been.
 struct SeenInKernel {
   placement::ContainerKey key;
   CpuSet cpus;
   bool is_ours = true;
   bool is_overruled = false;
+  bool is_repaired = false;
 };
 
 /// It did not leave `cpus`, once more if it was stuck before. `why`: the runtime's words.

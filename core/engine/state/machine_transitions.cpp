@@ -88,6 +88,7 @@ void MachineTransitions::restart(const event::Restarted& event) {
       // Nobody has looked meanwhile.
       after.overruled->ours_since = {};
     }
+    if (after.hand) after.hand->repaired_at = std::min(after.hand->repaired_at, now_);
     if (after.stuck) {
       after.stuck->since = std::min(after.stuck->since, now_);
       after.stuck->next_trial = std::min<std::chrono::milliseconds>(after.stuck->next_trial, now_ + kLongestTrial);
@@ -110,6 +111,7 @@ void MachineTransitions::set_clock(const event::ClockSet& event) {
       after.overruled->since += event.by;
       if (after.overruled->ours_since.count() != 0) after.overruled->ours_since += event.by;
     }
+    if (after.hand) after.hand->repaired_at += event.by;
     if (after.stuck) {
       after.stuck->since += event.by;
       after.stuck->next_trial += event.by;

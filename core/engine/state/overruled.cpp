@@ -38,6 +38,10 @@ AuditEntry overruled_ended(const Allocation& allocation, std::string_view why, s
 std::optional<AuditEntry> note_seen(Allocation& allocation, const event::SeenInKernel& seen,
                                     std::chrono::milliseconds now) {
   allocation.seen_on = seen.is_ours ? CpuSet() : seen.cpus;
+  if (seen.is_repaired) {
+    const bool is_long_ago = allocation.hand && now - allocation.hand->repaired_at >= kHandForgotten;
+    allocation.hand = Hand{now, allocation.hand && !is_long_ago ? allocation.hand->repairs + 1 : 1};
+  }
   std::optional<Overruled>& overruled = allocation.overruled;
   if (!overruled) {
     if (!seen.is_overruled) return std::nullopt;
