@@ -111,7 +111,7 @@ class Mover final : public Observer {
   /// The first look at one that runs, after a start whose end no daemon has seen: the kernel has it on `observed`, and
   /// nobody has told it anything since. True if another hand has put it there.
   bool note_first_look(const std::string& container_id, const CpuSet& observed) {
-    return overrule_watch_.note_stray(container_id, observed, OverruleWatch::Look::kFirst);
+    return overrule_watch_.note_stray(container_id, observed, OverruleWatch::Look::kUnseen);
   }
 
   /// Notes where the kernel has it, if that can be read.

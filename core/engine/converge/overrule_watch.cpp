@@ -101,7 +101,8 @@ bool OverruleWatch::note_stray(const std::string& container_id, const CpuSet& ob
   const Allocation* allocation = deps_.committer.ledger().find_by_container(container_id);
   if (allocation == nullptr || observed.empty()) return false;
   const Doing doing = doing_of(*allocation, observed);
-  const bool is_first = look == Look::kFirst && (doing == Doing::kAnotherHand || doing == Doing::kUnexplained);
+  const bool is_first =
+      look != Look::kLater && (doing == Doing::kAnotherHand || (doing == Doing::kUnexplained && look == Look::kFirst));
   const bool is_overruled = allocation->overruled || is_first || has_come_again(*allocation, doing);
   if (const auto told = told_.find(container_id); told != told_.end()) {
     told->second.was_put = doing == Doing::kAnotherHand || doing == Doing::kUnexplained;

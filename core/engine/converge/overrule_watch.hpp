@@ -39,7 +39,11 @@ class OverruleWatch {
     const Footprints& footprints;
     Clock clock;
   };
-  enum class Look : std::uint8_t { kFirst, kLater };  ///< kFirst: the first since it was started
+  enum class Look : std::uint8_t {
+    kFirst,   ///< since it was started
+    kUnseen,  ///< the same, and nobody knows what the machine's CPUs have been meanwhile
+    kLater,
+  };
 
   explicit OverruleWatch(Deps deps) : deps_(std::move(deps)) {}
 
