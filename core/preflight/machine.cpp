@@ -49,6 +49,15 @@ void check_machine(Report& report) {
   const Status fits = machine::check_machine(**topology, options, *pods);
   if (fits) {
     const engine::Engine::Machine machine = machine::make_machine(*topology, options, *pods);
+    const CpuSet outside = (options.reserved_cpus & (*topology)->online) - machine.cpus.allowed;
+    if (!outside.empty()) {
+      report.warning(
+          kReserved,
+          fmt::format("CPUs {} are not among those that containers may use, {}: nobody is placed there, whether "
+                      "they are reserved or not; remove them, or widen {}",
+                      outside.to_string(), machine.cpus.allowed.to_string(),
+                      options.allowed_cpus ? kAllowed : "the cpuset of the kubelet's pods"));
+    }
     if (const auto all_shared = describe_shared_minimum(options, machine.cpus)) {
       report.warning("placement.min-shared-cpus", *all_shared);
     }

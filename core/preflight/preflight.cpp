@@ -53,6 +53,43 @@ void check_times(Report& report) {
                   placement.decision_time.count(), placement.deadline.count()));
 }
 
+void check_plugins(Report& report) {
+  const std::vector<config::PluginOptions>& plugins = report.options().plugins;
+  if (plugins.empty()) {
+    report.warning(
+        "plugins.enable",
+        "no plugin is enabled: nobody looks at NUMA nodes, caches and devices when containers are placed; write "
+        "enable = numa, and the others that you need, into [plugins]");
+  }
+  for (const config::PluginOptions& plugin : plugins) {
+    const std::string option = "plugins.weight." + plugin.name;
+    if (plugin.weight != 0 || report.is_mistaken(option)) continue;
+    report.warning(option,
+                   fmt::format("with 0 no score of the plugin {0} counts, only what it rejects and picks; write 1 "
+                               "or more, or remove enable = {0} if it is to have no say",
+                               plugin.name));
+  }
+}
+
+void check_retention(Report& report) {
+  constexpr std::chrono::hours kLeastKeep{1};
+  constexpr std::int64_t kLeastKeepMib = 32;
+  const store::RetentionLimits& limits = report.options().daemon.retention;
+  if (limits.keep.count() > 0 && limits.keep < kLeastKeep && !report.is_mistaken("daemon.keep")) {
+    report.warning(
+        "daemon.keep",
+        "less than an hour: what topolet decided is deleted before anybody can ask why; write 30d, or 0 to keep "
+        "it for ever");
+  }
+  if (limits.keep_bytes > 0 && limits.keep_bytes < kLeastKeepMib << 20 && !report.is_mistaken("daemon.keep-mib")) {
+    report.warning(
+        "daemon.keep-mib",
+        fmt::format("less than {} MiB has room for little more than what is held at present, so that decisions "
+                    "are deleted soon after their end; write 1024, or 0 for any size",
+                    kLeastKeepMib));
+  }
+}
+
 void check_handlers(Report& report) {
   const placement::RuntimeHandlers& handlers = report.options().placement.handlers;
   if (handlers.only) {
@@ -119,6 +156,8 @@ Findings check_environment(const config::RawConfig& raw, const config::Validated
   check_limits(report);
   check_times(report);
   check_handlers(report);
+  check_plugins(report);
+  check_retention(report);
   check_machine(report);
   return report.take();
 }
@@ -130,6 +169,7 @@ Findings check(const config::RawConfig& raw) {
   Findings found = check_environment(raw, plugins.config);
   append(found.mistakes, std::move(plugins.config.mistakes));
   append(found.mistakes, std::move(plugins.refused));
+  append(found.warnings, std::move(plugins.warnings));
   plugin::AnnotationFindings annotations =
       plugin::check_permitted_annotations(raw, plugins.config.options, plugins.annotations);
   append(found.mistakes, std::move(annotations.mistakes));

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <filesystem>
 #include <set>
+#include <stdexcept>
 #include <utility>
 
 #include "plugins/gpu/cpu_split.hpp"
@@ -30,6 +32,14 @@ void add_known_devices(const topolet_workload& workload, const DeviceCatalog& ca
   }
 }
 
+std::string why_missing(const char* option, const std::filesystem::path& directory) {
+  constexpr std::size_t kMaxLength = 256;
+  std::error_code ignored;
+  if (std::filesystem::is_directory(directory, ignored)) return {};
+  return std::string(option) + ": there is no directory '" + printable(directory.string(), kMaxLength) +
+         "'; write where it is mounted";
+}
+
 }  // namespace
 
 PolicyOptions read_options(const sdk::Options& options) {
@@ -41,6 +51,9 @@ PolicyOptions read_options(const sdk::Options& options) {
   read.roots.sysfs = options["sysfs-root"];
   read.roots.proc = options["proc-root"];
   read.roots.dev = options["dev-root"];
+  // Where it is not, no device would ever be found, without a word.
+  if (const std::string why = why_missing("sysfs-root", read.roots.sysfs); !why.empty())
+    throw std::invalid_argument(why);
   read.roots.cdi.clear();
   for (const std::string& directory : split(options["cdi-dirs"], ' ')) read.roots.cdi.emplace_back(directory);
   read.nvml_library = trimmed(options["nvml-library"]);
@@ -49,6 +62,10 @@ PolicyOptions read_options(const sdk::Options& options) {
 }
 
 Policy::Policy(const sdk::Options& options, const sdk::Host& host) : options_(read_options(options)), host_(host) {
+  for (const std::string& why :
+       {why_missing("proc-root", options_.roots.proc), why_missing("dev-root", options_.roots.dev)}) {
+    if (!why.empty()) host_.log(TOPOLET_LOG_WARN, why);
+  }
   apply(read_changes(true));
   inventory_.nvml = query_nvml(options_.nvml_library);
   host_.log(TOPOLET_LOG_INFO, "found " + std::to_string(inventory_.devices.locations.size()) + " device nodes, " +

@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "plugins/numa/policy.hpp"
+#include "plugins/numa/quantities.hpp"
 
 namespace topolet::numa {
 namespace {
@@ -9,6 +10,19 @@ namespace {
 void refuse_both(bool both_set, const char* one, const char* other) {
   if (!both_set) return;
   throw std::invalid_argument(std::string(one) + " and " + other + " cannot be combined: set only one of them");
+}
+
+/// More than a node has would leave nothing of it to anybody, without a word.
+void refuse_more_than_there_is(const ReservedMemory& reserved, const topolet_topology& machine) {
+  for (std::uint32_t i = 0; i < machine.node_count; ++i) {
+    const topolet_node& node = *TOPOLET_AT(topolet_node, machine.nodes, machine.node_stride, i);
+    const std::int64_t bytes = reserved.of(node.os_index);
+    if (node.memory_bytes <= 0 || bytes <= node.memory_bytes) continue;
+    throw std::invalid_argument("reserved-memory: " + format_bytes(bytes) + " for node " +
+                                std::to_string(node.os_index) + " is more than its memory, " +
+                                format_bytes(node.memory_bytes) +
+                                "; lower it, or give each node its own amount (0:1Gi,1:512Mi)");
+  }
 }
 
 }  // namespace
@@ -46,6 +60,8 @@ PolicyOptions read_options(const sdk::Options& options) {
   read.bind_memory = options["memory"] == "bind";
   read.requires_zone = options["zone"] == "require";
   read.reserved_memory = ReservedMemory(options["reserved-memory"]);
+  if (const topolet_topology* machine = options.machine(); machine != nullptr)
+    refuse_more_than_there_is(read.reserved_memory, *machine);
   read.order = {.full_pcpus_only = is_set("full-pcpus-only"),
                 .distribute_cpus_across_numa = is_set("distribute-cpus-across-numa"),
                 .distribute_cpus_across_cores = is_set("distribute-cpus-across-cores"),

@@ -275,7 +275,7 @@ MemoryBinding Policy::adjust(const topolet_adjust_request& adjusting) const {
   if (adjusting.mode == TOPOLET_MODE_FOREIGN) return {};
   const bool asks_for_memory = demand.memory_bytes > 0 || !demand.huge_pages.empty();
   if (!options_.bind_memory && asks_for_memory)
-    return {std::nullopt, "memory is not bound, and considered as a preference only (memory = none)"};
+    return {std::nullopt, "memory counts as a preference only (memory = none)"};
   if (!demand.binds_memory) return {};
   const NodeMemory memory(*request.topology, *request.ledger, options_.reserved_memory, true, demand.huge_pages);
   const topolet_candidate& candidate = sdk::candidates(request)[adjusting.candidate];

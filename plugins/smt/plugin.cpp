@@ -26,7 +26,11 @@ constexpr std::array<topolet_option, 3> kOptions = {{
 
 class SmtPlugin : public topolet::smt::Policy {
  public:
-  explicit SmtPlugin(const sdk::Options& options) : Policy(topolet::smt::read_options(options)) {}
+  SmtPlugin(const sdk::Options& options, const sdk::Host& host) : Policy(topolet::smt::read_options(options)) {
+    if (options["round"] == "deny" && options.of_other("numa.full-pcpus-only") != "true")
+      host.log(TOPOLET_LOG_WARN,
+               "round = deny has no effect without numa.full-pcpus-only = true: requests need not fill their cores");
+  }
 };
 
 }  // namespace

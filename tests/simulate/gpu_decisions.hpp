@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <string>
@@ -17,6 +18,10 @@ namespace topolet::simulate {
 /// Files are only those that a test writes below `root_`, in place of the host's.
 class GpuDecisions : public testing::Test {
  protected:
+  GpuDecisions() {
+    for (const char* root : {"sys", "proc", "dev"}) std::filesystem::create_directory(root_.file(root));
+  }
+
   std::vector<std::string> flags(const std::vector<std::string>& more = {}) const {
     std::vector<std::string> all = {"--plugins.enable=numa",
                                     "--plugins.enable=gpu",

@@ -11,6 +11,10 @@ namespace topolet::gpu {
 
 class FakeFiles {
  public:
+  FakeFiles() {
+    for (const char* root : {"sys", "proc", "dev"}) std::filesystem::create_directory(root_.path() / root);
+  }
+
   Roots roots() const {
     return {root_.path() / "sys",
             root_.path() / "proc",

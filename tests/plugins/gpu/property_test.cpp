@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/temp_dir.hpp"
+
 namespace topolet::gpu {
 namespace {
 
@@ -98,8 +100,14 @@ struct Scenario {
   }
 
   Plugin plugin(const char* affinity) {
+    static const TempDir kNothing;
+    const std::string nothing = kNothing.path().string();
     return Plugin(topolet_plugin_v1, host,
-                  {{"affinity", affinity}, {"sysfs-root", ""}, {"proc-root", ""}, {"dev-root", ""}, {"cdi-dirs", ""}});
+                  {{"affinity", affinity},
+                   {"sysfs-root", nothing},
+                   {"proc-root", nothing},
+                   {"dev-root", nothing},
+                   {"cdi-dirs", ""}});
   }
 
   std::vector<Verdict> verdicts(const char* affinity) { return plugin(affinity).score(*request); }

@@ -71,8 +71,7 @@ TEST(NumaMemoryOutsideNodes, IsOnTheEmptiestNodeOfThePackage) {
 }
 
 TEST_F(NumaMemory, ThatIsNotBoundIsSaid) {
-  EXPECT_EQ(bound(asking(kGiB), 2, set_of({0}), set_of({0}), {}),
-            "memory is not bound, and considered as a preference only (memory = none)");
+  EXPECT_EQ(bound(asking(kGiB), 2, set_of({0}), set_of({0}), {}), "memory counts as a preference only (memory = none)");
   EXPECT_EQ(bound(asking(0), 2, set_of({0}), set_of({0}), {}), "") << "it asks for none";
 }
 
@@ -155,7 +154,7 @@ TEST_F(NumaMemory, AddsNodesUntilTheMemorySuffices) {
 TEST_F(NumaMemory, BindsOnlyContainersWithALimitAndOnlyWithTheOption) {
   EXPECT_EQ(bound({}, 2, set_of({0}), set_of({0, 1})), "");
   EXPECT_EQ(bound(asking(kGiB), 2, set_of({0}), set_of({0, 1}), {}),
-            "memory is not bound, and considered as a preference only (memory = none)");
+            "memory counts as a preference only (memory = none)");
   EXPECT_EQ(bound(asking(kGiB), 2, set_of({0}), set_of({0, 1}), {{"memory", "bind"}, {"policy", "none"}}), "0");
 }
 
