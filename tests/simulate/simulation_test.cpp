@@ -281,7 +281,7 @@ TEST(Simulation, KeepsAResizedContainerOnTheNodesOfItsPod) {
 }
 
 TEST(Simulation, EndsInitContainersBeforeTheNextContainerOfTheirPod) {
-  SimulatedNode node("pack:1 core:8 pu:1");
+  SimulatedNode node("pack:1 core:8 pu:1", {"--plugins.enable=numa"});
   node.apply(R"({"op":"run_pod","pod":"p","qos":"guaranteed"})");
   const auto create = [&node](const std::string& container, int cpus, const std::string& more) {
     return node.apply(fmt::format(
