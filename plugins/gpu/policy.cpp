@@ -17,6 +17,7 @@
 namespace topolet::gpu {
 namespace {
 
+constexpr const char* kDefaultSysfs = "/sys";
 constexpr std::string_view kDefaultNvmlLibrary = "libnvidia-ml.so.1";
 
 /// Of a container that is placed anew the environment is not known, but the devices are that it was found to use.
@@ -51,8 +52,9 @@ PolicyOptions read_options(const sdk::Options& options) {
   read.roots.sysfs = options["sysfs-root"];
   read.roots.proc = options["proc-root"];
   read.roots.dev = options["dev-root"];
-  // Where it is not, no device would ever be found, without a word.
-  if (const std::string why = why_missing("sysfs-root", read.roots.sysfs); !why.empty())
+  // Where it is not, no device would ever be found, without a word. Without any sysfs it is enough to say so.
+  if (const std::string why = why_missing("sysfs-root", read.roots.sysfs);
+      !why.empty() && read.roots.sysfs != kDefaultSysfs)
     throw std::invalid_argument(why);
   read.roots.cdi.clear();
   for (const std::string& directory : split(options["cdi-dirs"], ' ')) read.roots.cdi.emplace_back(directory);
@@ -63,7 +65,8 @@ PolicyOptions read_options(const sdk::Options& options) {
 
 Policy::Policy(const sdk::Options& options, const sdk::Host& host) : options_(read_options(options)), host_(host) {
   for (const std::string& why :
-       {why_missing("proc-root", options_.roots.proc), why_missing("dev-root", options_.roots.dev)}) {
+       {why_missing("sysfs-root", options_.roots.sysfs), why_missing("proc-root", options_.roots.proc),
+        why_missing("dev-root", options_.roots.dev)}) {
     if (!why.empty()) host_.log(TOPOLET_LOG_WARN, why);
   }
   apply(read_changes(true));

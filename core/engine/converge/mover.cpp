@@ -139,8 +139,8 @@ void Mover::apply(const std::string& container_id, const ContainerCpuset& target
                   std::function<void(ApplyResult)> done) {
   const Ledger& ledger = deps_.committer.ledger();
   const Allocation* allocation = ledger.find_by_container(container_id);
-  // None of the CPUs that it is to have may be used.
-  if (allocation == nullptr || allocation->squeeze == Squeeze::kLeftToKernel) return done({});
+  if (allocation == nullptr) return done({});
+  if (allocation->squeeze == Squeeze::kLeftToKernel) return done(leave_to_kernel(*allocation, target));
   if (is_blocked(allocation->workload.key)) {
     blocked_.insert(container_id);
     return done({ApplyResult::Kind::kBlocked, {Code::kUnavailable, "other containers have not left its CPUs yet"}});
@@ -157,6 +157,15 @@ void Mover::apply(const std::string& container_id, const ContainerCpuset& target
                       [this, container_id, target, done = std::move(done)](const WriteResult& result) {
                         on_cpuset_written(container_id, target, result, done);
                       });
+}
+
+/// None of the CPUs that it is to have may be used. One that is still to be started must not start with others.
+ApplyResult Mover::leave_to_kernel(const Allocation& allocation, const ContainerCpuset& target) const {
+  const CpuSet may_have = footprints_.of(allocation.container_id);
+  if (allocation.phase != Phase::kCreated || may_have.is_subset_of(target.cpus)) return {};
+  return {ApplyResult::Kind::kPostponed,
+          {Code::kUnavailable, "none of its CPUs may be used, and it may have been told others before"},
+          kPauseBetweenRepairs};
 }
 
 void Mover::on_cpuset_written(const std::string& container_id, const ContainerCpuset& target, const WriteResult& result,

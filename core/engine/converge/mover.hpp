@@ -152,6 +152,7 @@ class Mover final : public Observer {
   void await_neighbours_until(placement::ContainerKey key, Patience patience, Done done);
   void give_up_on_neighbours(const placement::ContainerKey& key, const Patience& patience);
   std::string narrowed_text(const std::string& container_id, const ContainerCpuset& target) const;
+  ApplyResult leave_to_kernel(const Allocation& allocation, const ContainerCpuset& target) const;
   ApplyResult note_failed(const Allocation& allocation, const ContainerCpuset& target, const Error& error);
   void try_stuck(const std::string& container_id, const ContainerQueues::OperationDone& done);
   void begin_move(const placement::ContainerKey& key, const PlanMove& plan, const ContainerQueues::OperationDone& done);
