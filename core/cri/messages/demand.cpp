@@ -73,7 +73,8 @@ std::int64_t shares_of(std::int64_t milli) { return std::max(kMinShares, milli *
 
 /// https://github.com/kubernetes/enhancements/tree/master/keps/sig-node/2254-cgroup-v2
 std::int64_t linear_weight(std::int64_t shares) {
-  return 1 + (shares - kMinShares) * (kMaxWeight - 1) / (kMaxShares - kMinShares);
+  const std::int64_t told = std::clamp(shares, kMinShares, kMaxShares);  // as the kernel does with cgroup v1
+  return 1 + (told - kMinShares) * (kMaxWeight - 1) / (kMaxShares - kMinShares);
 }
 
 /// Shares of 1024, one CPU, are the kernel's default of 100: opencontainers/cgroups, ConvertCPUSharesToCgroupV2Value().
