@@ -9,6 +9,7 @@
 
 #include "tests/cli/made_up_status.hpp"
 #include "tests/cli/run_topolet.hpp"
+#include "tests/cli/told_story.hpp"
 
 namespace topolet::testing {
 namespace {
@@ -34,32 +35,15 @@ constexpr const char* kOverruledEnds = R"({"op":"cpuset","pod":"u2","container":
 {"op":"clock","advance_s":90}
 )";
 
-class OverruledTest : public ::testing::Test {
+class OverruledTest : public ToldStory {
  protected:
-  void simulate(const std::string& story) {
-    state_.directory().write("topolet.conf", "");
-    state_.directory().write("story.jsonl", story);
-    const Said said = testing::simulate({"--topology", "numa:1 core:4 pu:1", "--config", state_.file("topolet.conf"),
-                                         "--workload", state_.file("story.jsonl"), "--state-dir", state_.path()});
-    ASSERT_EQ(said.code, 0) << said.text;
-  }
-  std::string said(const std::vector<std::string>& words) const {
-    const Said answer = state_.topolet(words);
-    EXPECT_EQ(answer.code, 0) << answer.text;
-    return answer.text;
-  }
-  json answer(std::vector<std::string> words) const {
-    words.emplace_back("--json");
-    return json::parse(said(words), nullptr, false);
-  }
+  void simulate(const std::string& story) { ToldStory::simulate("numa:1 core:4 pu:1", story); }
   json placement_of(const std::string& pod) const {
     for (const json& row : answer({"ps"})) {
       if (row["pod"] == pod) return row;
     }
     return {};
   }
-
-  StateDir state_;
 };
 
 TEST_F(OverruledTest, IsNotCalledExclusive) {

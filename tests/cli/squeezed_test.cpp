@@ -10,6 +10,7 @@
 #include "store/database.hpp"
 #include "tests/cli/made_up_status.hpp"
 #include "tests/cli/run_topolet.hpp"
+#include "tests/cli/told_story.hpp"
 
 namespace topolet::testing {
 namespace {
@@ -41,23 +42,10 @@ constexpr const char* kOneSharedIsBack = R"({"op":"offline","cpus":"1-4"}
 constexpr const char* kBack = R"({"op":"online","cpus":"0-1,4"}
 )";
 
-class SqueezedTest : public ::testing::Test {
+class SqueezedTest : public ToldStory {
  protected:
   void simulate(const std::string& story) {
-    state_.directory().write("topolet.conf", "[placement]\nreserved-cpus = 0\n");
-    state_.directory().write("story.jsonl", story);
-    const Said said = testing::simulate({"--topology", "numa:1 core:5 pu:1", "--config", state_.file("topolet.conf"),
-                                         "--workload", state_.file("story.jsonl"), "--state-dir", state_.path()});
-    ASSERT_EQ(said.code, 0) << said.text;
-  }
-  std::string said(const std::vector<std::string>& words) const {
-    const Said answer = state_.topolet(words);
-    EXPECT_EQ(answer.code, 0) << answer.text;
-    return answer.text;
-  }
-  json answer(std::vector<std::string> words) const {
-    words.emplace_back("--json");
-    return json::parse(said(words), nullptr, false);
+    ToldStory::simulate("numa:1 core:5 pu:1", story, "[placement]\nreserved-cpus = 0\n");
   }
   /// What `ps` says of a pod, in one of its columns.
   std::string told(const std::string& pod, const std::string& column) const {
@@ -74,8 +62,6 @@ class SqueezedTest : public ::testing::Test {
     }
     return {};
   }
-
-  StateDir state_;
 };
 
 TEST_F(SqueezedTest, IsMarkedByPsAndToldByExplain) {

@@ -8,6 +8,7 @@
 
 #include "tests/cli/made_up_status.hpp"
 #include "tests/cli/run_topolet.hpp"
+#include "tests/cli/told_story.hpp"
 
 namespace topolet::testing {
 namespace {
@@ -28,26 +29,9 @@ constexpr const char* kStuckEnds = R"({"op":"stuck","pod":"u1","container":"main
 {"op":"clock","advance_s":700}
 )";
 
-class StuckCommandsTest : public ::testing::Test {
+class StuckCommandsTest : public ToldStory {
  protected:
-  void simulate(const std::string& story) {
-    state_.directory().write("topolet.conf", "");
-    state_.directory().write("story.jsonl", story);
-    const Said said = testing::simulate({"--topology", "numa:1 core:8 pu:1", "--config", state_.file("topolet.conf"),
-                                         "--workload", state_.file("story.jsonl"), "--state-dir", state_.path()});
-    ASSERT_EQ(said.code, 0) << said.text;
-  }
-  std::string said(const std::vector<std::string>& words) const {
-    const Said answer = state_.topolet(words);
-    EXPECT_EQ(answer.code, 0) << answer.text;
-    return answer.text;
-  }
-  json answer(std::vector<std::string> words) const {
-    words.emplace_back("--json");
-    return json::parse(said(words), nullptr, false);
-  }
-
-  StateDir state_;
+  void simulate(const std::string& story) { ToldStory::simulate("numa:1 core:8 pu:1", story); }
 };
 
 TEST_F(StuckCommandsTest, SayWhoDoesNotLeaveAndWhatCanBeHadThen) {
