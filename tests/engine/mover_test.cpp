@@ -106,6 +106,28 @@ TEST_F(MoverTest, AppliesNothingBeforeTheNeighboursHaveLeft) {
   EXPECT_EQ(find("a")->vacating, CpuSet());
 }
 
+/// Of a container that no CPU is left for, and that may have been told all CPUs before: whether it counts as where it
+/// is to be, so that it may start.
+class LeftToKernelTest : public MoverTest, public ::testing::WithParamInterface<std::pair<Phase, bool>> {};
+
+TEST_P(LeftToKernelTest, StartsOnlyWithCpusOfItsOwn) {
+  const auto [phase, converges] = GetParam();
+  Allocation left = exclusive("b", {1}, phase);
+  left.squeeze = Squeeze::kLeftToKernel;
+  begin({left});
+  runtime_.put("c-b", container_of("b", phase == Phase::kCreated ? cri::ContainerState::kCreated
+                                                                 : cri::ContainerState::kRunning));
+  mover_->note_sent("c-b", {CpuSet::range(0, 7), {}});
+  mover_->open_queue("c-b", std::nullopt);
+  mover_->when_converged("c-b", seconds(5), [this](const Status& status) { clear_ = status; });
+  loop_.advance(seconds(5));
+  ASSERT_TRUE(clear_);
+  EXPECT_EQ(clear_->has_value(), converges);
+}
+
+INSTANTIATE_TEST_SUITE_P(ByPhase, LeftToKernelTest,
+                         ::testing::Values(std::pair(Phase::kCreated, false), std::pair(Phase::kRunning, true)));
+
 TEST_F(MoverTest, HasNotConvergedWhileAStartMayBeUnderWay) {
   Allocation starting = exclusive("a", {0}, Phase::kStarting);
   starting.vacating = CpuSet{5};
