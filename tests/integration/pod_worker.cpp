@@ -21,7 +21,7 @@ constexpr std::int64_t kMiB = 1 << 20;
 constexpr char kWorkerLabel[] = "worker";
 constexpr std::chrono::seconds kCallDeadline(20);
 /// For a call to be answered while topoletd is killed again and again.
-constexpr std::chrono::seconds kPatience(60);
+constexpr std::chrono::seconds kPatience(180);
 constexpr milliseconds kBetweenTries(20);
 constexpr milliseconds kBetweenKnocks(1);
 constexpr milliseconds kLongestLife(300);
