@@ -77,6 +77,17 @@ std::int64_t ReservedMemory::of(std::uint32_t os_index) const {
   return found == by_node_.end() ? each_ : found->second;
 }
 
+std::vector<std::uint32_t> ReservedMemory::nodes_missing_on(const topolet_topology& machine) const {
+  std::vector<std::uint32_t> missing;
+  for (const auto& [os_index, bytes] : by_node_) {
+    bool is_there = false;
+    for (std::uint32_t i = 0; i < machine.node_count; ++i)
+      is_there = is_there || TOPOLET_AT(topolet_node, machine.nodes, machine.node_stride, i)->os_index == os_index;
+    if (!is_there) missing.push_back(os_index);
+  }
+  return missing;
+}
+
 HugePages huge_pages_of(const topolet_demand& demand) {
   HugePages pages;
   for (std::uint32_t i = 0; i < demand.huge_page_limit_count; ++i) {

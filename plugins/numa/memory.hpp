@@ -23,6 +23,8 @@ class ReservedMemory {
   explicit ReservedMemory(std::string_view text);
 
   std::int64_t of(std::uint32_t os_index) const;
+  /// Those that it names and the machine does not have.
+  std::vector<std::uint32_t> nodes_missing_on(const topolet_topology& machine) const;
 
  private:
   std::int64_t each_ = 0;

@@ -1,4 +1,6 @@
 #include <array>
+#include <cstdint>
+#include <string>
 
 #include "plugins/numa/policy.hpp"
 
@@ -44,7 +46,15 @@ constexpr std::array<topolet_option, 13> kOptions = {{
 
 class NumaPlugin : public topolet::numa::Policy {
  public:
-  explicit NumaPlugin(const sdk::Options& options) : Policy(topolet::numa::read_options(options)) {}
+  NumaPlugin(const sdk::Options& options, const sdk::Host& host) : Policy(topolet::numa::read_options(options)) {
+    const topolet_topology* machine = options.machine();
+    if (machine == nullptr) return;
+    const topolet::numa::ReservedMemory reserved(options["reserved-memory"]);
+    for (const std::uint32_t node : reserved.nodes_missing_on(*machine)) {
+      host.log(TOPOLET_LOG_WARN, "reserved-memory names node " + std::to_string(node) +
+                                     ", which this machine does not have; topolet nodes lists those that it has");
+    }
+  }
 };
 
 }  // namespace
