@@ -33,6 +33,7 @@ inline constexpr const char* kCpusAvailable = "cpus-available";
 inline constexpr const char* kExclusiveAgain = "exclusive-again";
 inline constexpr const char* kRequestedByPlugin = "requested-by-plugin";
 inline constexpr const char* kLeftCpus = "left-cpus";
+inline constexpr const char* kStuckKept = "stuck-kept";
 inline constexpr const char* kReverted = "reverted";
 inline constexpr const char* kDemandChanged = "demand-changed";
 

@@ -77,6 +77,19 @@ TEST_F(CpusetTest, TellsAHandThatAnswersEveryRepairOnceAndCallsNothingExclusiveT
   EXPECT_THAT(events(), ElementsAre("drift web ", "overruled web overruled-began", "overruled web overruled-ended"));
 }
 
+/// The other one is there with or without it.
+TEST_F(CpusetTest, ARunningContainerIsResizedBesideAnOverruledOne) {
+  node_.guaranteed("trader", 2);
+  node_.besteffort("web");
+  node_.apply(hand_on("web", "0-7", true));
+  node_.apply(clock_line(30));
+  ASSERT_THAT(modes(), ElementsAre("trader overlapped", "web shared"));
+  const OperationResult resized =
+      node_.apply(R"({"op":"update","pod":"trader","container":"main","memory_limit":2097152})");
+  EXPECT_EQ(resized.outcome, "ok") << resized.reason;
+  EXPECT_EQ(resized.cpus, (CpuSet{0, 1}));
+}
+
 TEST_F(CpusetTest, TellsOfAnExclusiveContainerThatItIsNot) {
   node_.guaranteed("trader", 2);
   node_.apply(hand_on("trader", "4-7", true));

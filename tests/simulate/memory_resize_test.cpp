@@ -51,6 +51,11 @@ class MemoryResize : public ::testing::Test {
         fmt::format(R"({{"op":"update","pod":"{}","container":"main","memory_request":{},"memory_limit":{}}})", pod,
                     gib * kGiB, gib * kGiB));
   }
+  OperationResult resize_both(const std::string& pod, int milli, std::int64_t gib) {
+    return node_->apply(fmt::format(
+        R"({{"op":"update","pod":"{}","container":"main","cpu_request_milli":{},"cpu_limit_milli":{},"memory_request":{},"memory_limit":{}}})",
+        pod, milli, milli, gib * kGiB, gib * kGiB));
+  }
   OperationResult ask(const std::string& op, const std::string& pod, int cpus, std::int64_t gib,
                       const std::string& more) {
     return node_->apply(fmt::format(
@@ -314,6 +319,58 @@ TEST_F(MemoryResize, WithMoreCpusIsDecidedOnTogether) {
   const OperationResult grown = resize("a", 3, 40);
   EXPECT_EQ(grown.cpus.size(), 3U);
   EXPECT_EQ(grown.mems.to_string(), "0-1");
+}
+
+TEST_F(MemoryResize, WithAnotherNumberOfCpusNeverHasMoreNodesThanRestrictedAllows) {
+  for (const int milli : {1000, 3000, 2500}) {
+    start({"--numa.policy=restricted"}, "pack:3 numa:1(memory=68719476736) core:8 pu:1");
+    ASSERT_EQ(create_guaranteed("a", 2, 80).mems.to_string(), "0-1");
+    ASSERT_EQ(create_guaranteed("on-2", 2, 60).mems.to_string(), "2");
+    ASSERT_EQ(create_guaranteed("on-1", 7, 20).mems.to_string(), "1");
+    node_->apply(R"({"op":"stop","pod":"on-2","container":"main"})");
+    const OperationResult denied = resize_both("a", milli, 110);
+    EXPECT_EQ(denied.outcome, "denied") << milli;
+    EXPECT_THAT(denied.reason, HasSubstr("the nodes of the memory that the container keeps"));
+    EXPECT_EQ(denied.mems.to_string(), "0-1");
+    EXPECT_EQ(resize_both("a", milli, 105).mems.to_string(), "0-1") << milli;
+  }
+}
+
+TEST_F(MemoryResize, IntoThePoolStaysWithItsMemory) {
+  for (const char* policy : {"best-effort", "restricted", "single-numa-node"}) {
+    start({std::string("--numa.policy=") + policy});
+    ASSERT_EQ(create_guaranteed("a", 2, 10).mems.to_string(), "0");
+    ASSERT_EQ(create_guaranteed("b", 2, 10).mems.to_string(), "0");
+    // Node 1 is emptier, but node 0 has room as well.
+    const OperationResult shared = resize_both("a", 2500, 20);
+    EXPECT_EQ(shared.outcome, "ok") << shared.reason;
+    EXPECT_EQ(shared.mode, "shared");
+    EXPECT_TRUE(shared.cpus.is_subset_of(CpuSet::range(0, 7))) << policy;
+    EXPECT_EQ(shared.mems.to_string(), "0") << policy;
+  }
+}
+
+TEST_F(MemoryResize, IntoThePoolIsDeniedWhereTheMemoryHasNoRoomOnOneNode) {
+  start({"--numa.policy=single-numa-node"});
+  create_guaranteed("a", 2, 10);
+  create_guaranteed("b", 2, 10);
+  const OperationResult denied = resize_both("a", 2500, 60);
+  EXPECT_EQ(denied.outcome, "denied");
+  EXPECT_EQ(denied.mode, "exclusive");
+  EXPECT_THAT(denied.reason, HasSubstr("the container needs 60.0 GiB"));
+  // On the nodes that it has it may become smaller and share.
+  EXPECT_EQ(resize_both("a", 1500, 8).outcome, "ok");
+}
+
+TEST_F(MemoryResize, WithMoreCpusOnManyNodesStaysWithItsMemory) {
+  start({"--numa.policy=restricted"}, "pack:12 numa:1(memory=68719476736) core:4 pu:1");
+  ASSERT_EQ(create_guaranteed("a", 2, 60).mems.to_string(), "0");
+  ASSERT_EQ(create_guaranteed("b", 2, 64).mems.to_string(), "1");
+  const NodeSet two = resize("a", 2, 100).mems;
+  ASSERT_EQ(two.size(), 2U);
+  const OperationResult grown = resize("a", 3, 120);
+  EXPECT_EQ(grown.outcome, "ok") << grown.reason;
+  EXPECT_EQ(grown.mems, two);
 }
 
 TEST_F(MemoryResize, LeavesWhatIsWithheldAsItIs) {

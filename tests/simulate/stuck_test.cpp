@@ -29,6 +29,9 @@ std::string seconds_pass(int seconds) { return fmt::format(R"({{"op":"clock","ad
 /// numa keeps a container that shares CPUs on one node of the two.
 class StuckTest : public ::testing::Test {
  protected:
+  explicit StuckTest(const std::string& machine = "node:2(memory=64GB) core:4 pu:1")
+      : node_(machine, {"--plugins.enable=numa"}, {.state_dir = directory_.path()}) {}
+
   std::vector<std::string> rows(const std::string& sql) const {
     auto database = store::Database::open(directory_.path() / "state.db", store::Database::Access::kReadOnly);
     std::vector<std::string> all;
@@ -53,7 +56,7 @@ class StuckTest : public ::testing::Test {
   }
 
   TempDir directory_;
-  SimulatedNode node_{"node:2(memory=64GB) core:4 pu:1", {"--plugins.enable=numa"}, {.state_dir = directory_.path()}};
+  SimulatedNode node_;
 };
 
 TEST_F(StuckTest, IsGoneAroundByTheCreateThatFindsItOut) {
@@ -153,6 +156,42 @@ TEST_F(StuckTest, WhoIsOverruledIsGoneAroundToo) {
   node_.apply(held_at("web", ""));
   node_.apply(seconds_pass(80));
   EXPECT_EQ(again("late", 1).outcome, "placed");
+}
+
+class StuckOnHalfTest : public StuckTest {
+ protected:
+  StuckOnHalfTest() : StuckTest("node:1(memory=64GB) core:8 pu:1") {}
+};
+
+/// What it were given besides, it would not leave either.
+TEST_F(StuckOnHalfTest, IsGivenNoCpusThatBecomeFree) {
+  node_.guaranteed("big", 4);
+  node_.burstable("dind", 1000);
+  node_.apply(stuck_line("dind"));
+  ASSERT_EQ(node_.guaranteed("own", 1).outcome, "denied");
+  node_.apply(R"({"op":"stop","pod":"big","container":"main"})");
+  node_.apply(R"({"op":"restart"})");
+  const OperationResult placed = node_.guaranteed("late", 3);
+  EXPECT_EQ(placed.outcome, "placed") << placed.reason;
+  EXPECT_EQ(placed.cpus, (CpuSet{0, 1, 2}));
+  EXPECT_THAT(rows("SELECT pod || ' ' || cpus FROM current_placements WHERE pod = 'dind'"), ElementsAre("dind 4-7"));
+  EXPECT_THAT(rows("SELECT reason_code FROM decided WHERE event = 're-placed'"), ElementsAre("stuck-kept"));
+  node_.apply(stuck_line("dind", true));
+  node_.apply(seconds_pass(610));
+  EXPECT_THAT(rows("SELECT pod || ' ' || cpus FROM current_placements WHERE pod = 'dind'"), ElementsAre("dind 3-7"));
+}
+
+/// It would stay where it is.
+TEST_F(StuckTest, IsNotMovedOutOfACrowd) {
+  node_.guaranteed("big", 4);
+  ASSERT_EQ(node_.burstable("dind", 3000).cpus, (CpuSet{4, 5, 6, 7}));
+  node_.apply(stuck_line("dind"));
+  ASSERT_EQ(node_.guaranteed("own", 1).outcome, "denied");
+  node_.burstable("web", 3000);
+  node_.apply(R"({"op":"stop","pod":"big","container":"main"})");
+  node_.apply(seconds_pass(10));
+  EXPECT_EQ(runs_on("web"), (CpuSet{0, 1, 2, 3}));
+  EXPECT_THAT(rows("SELECT pod_uid FROM decided WHERE reason_code = 'crowded'"), ElementsAre("web"));
 }
 
 /// Nothing is known of it when the create comes.

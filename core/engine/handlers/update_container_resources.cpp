@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "core/engine/planning/crash_hold.hpp"
 #include "core/engine/planning/memory_growth.hpp"
 
 namespace topolet::engine {
@@ -136,7 +135,7 @@ std::optional<Event> UpdateContainerResources::change_size(const Allocation& bef
   constraints.only_shared = exclusive_cpus_for(requested, deps_.placer.rules()) == 0;
   constraints.keep = before.placement;
   constraints.must_retain = true;
-  Plan plan = reclaim_and_plan(deps_.placer, deps_.ledger(), requested, constraints);
+  Plan plan = plan_other_size(deps_.placer, deps_.ledger(), before, requested, constraints);
   if (plan.decision.denied) {
     deny(requested, std::move(plan.decision));
     return std::nullopt;
@@ -154,7 +153,15 @@ void UpdateContainerResources::deny(const placement::Workload& requested, placem
   });
 }
 
+/// It has been told all CPUs that it is to have: whoever else is on them is there with or without this update.
+bool UpdateContainerResources::gains_nothing() const {
+  const Allocation* now = deps_.ledger().find_by_container(container_id_);
+  return now != nullptr && now->dedicated_cpus().is_subset_of(before_.dedicated_cpus()) &&
+         now->placement.cpus.is_subset_of(deps_.mover.footprint(container_id_));
+}
+
 void UpdateContainerResources::wait_for_neighbours() {
+  if (gains_nothing()) return forward_update();
   deps_.mover.await_neighbours(before_.workload.key, kNeighboursTimeoutInTurn,
                                [self = shared_from_this()](const Status& neighbours_gone) {
                                  if (neighbours_gone) return self->forward_update();

@@ -29,6 +29,7 @@ class UpdateContainerResources : public std::enable_shared_from_this<UpdateConta
   std::optional<Event> change_size(const Allocation& before, const placement::Workload& requested);
   bool joins_pool_in_place(const Event& event) const;
   void deny(const placement::Workload& requested, placement::Decision decision);
+  bool gains_nothing() const;
   void wait_for_neighbours();
   void revert(const std::string& why, std::function<void()> then);
   void forward_update();

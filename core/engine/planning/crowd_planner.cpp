@@ -24,8 +24,8 @@ bool has_devices(const placement::Workload& workload) {
 bool may_be_relieved(const Allocation& allocation) {
   const bool is_at_rest = (allocation.phase == Phase::kCreated || allocation.phase == Phase::kRunning) &&
                           !allocation.stopping && allocation.vacating.empty();
-  return is_at_rest && allocation.is_movable_in_pool() && allocation.squeeze == Squeeze::kNone &&
-         shared_request_milli(allocation) > 0 &&
+  const bool can_be_moved = allocation.is_movable_in_pool() && !allocation.stuck && !allocation.overruled;
+  return is_at_rest && can_be_moved && allocation.squeeze == Squeeze::kNone && shared_request_milli(allocation) > 0 &&
          cpus_annotation(allocation.workload) != placement::CpusAnnotation::kNone;
 }
 

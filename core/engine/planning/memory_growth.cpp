@@ -35,23 +35,33 @@ std::vector<std::uint32_t> nearest_with_room(const topology::Topology& topology,
 
 /// Where not every combination of nodes is a candidate, each node is added once to those that it has, and then as many
 /// of the nearest ones as there are.
-std::vector<placement::Candidate> candidates_beside(const CpuSet& cpus, const Placer& placer, const Ledger& ledger,
-                                                    const Allocation& before) {
-  std::vector<placement::Candidate> candidates = placer.candidates();
-  if (!placement::omits_node_sets(candidates)) return candidates;
+std::vector<NodeSet> node_sets_beside(const CpuSet& cpus, const Placer& placer, const Ledger& ledger,
+                                      const Allocation& before) {
+  std::vector<NodeSet> sets;
+  if (!placement::omits_node_sets(placer.candidates())) return sets;
   const topology::Topology& topology = *placer.topology();
   const NodeSet now = topology.nodes_of(cpus) | before.placement.mems;
-  for (const topology::Node& node : topology.nodes) {
-    NodeSet more = now;
-    more.insert(node.os_index);
-    placement::add_proposed(candidates, topology, more);
-  }
+  for (const topology::Node& node : topology.nodes) sets.push_back(now | NodeSet{node.os_index});
   NodeSet nearest = now;
   for (const std::uint32_t node : nearest_with_room(topology, ledger, now)) {
     nearest.insert(node);
-    placement::add_proposed(candidates, topology, nearest);
+    sets.push_back(nearest);
   }
+  return sets;
+}
+
+std::vector<placement::Candidate> candidates_beside(const CpuSet& cpus, const Placer& placer, const Ledger& ledger,
+                                                    const Allocation& before) {
+  std::vector<placement::Candidate> candidates = placer.candidates();
+  for (const NodeSet& nodes : node_sets_beside(cpus, placer, ledger, before))
+    placement::add_proposed(candidates, *placer.topology(), nodes);
   return candidates;
+}
+
+/// A running container only gains memory nodes.
+NodeSet kept_memory_nodes(const Placer& placer, const Allocation& before) {
+  const bool only_gains = before.may_run() && !placer.rules().memory_migrate;
+  return only_gains ? before.placement.mems : NodeSet();
 }
 
 placement::PolicyRequest request_on_its_cpus(const Placer& placer, const Ledger& ledger, const Allocation& before,
@@ -108,8 +118,7 @@ void bind_to_all_if_to_none(const placement::PolicyRequest& request, placement::
 
 placement::Decision decide_with(const Placer& placer, const Allocation& before,
                                 const placement::PolicyRequest& request) {
-  const bool only_gains = before.may_run() && !placer.rules().memory_migrate;
-  const NodeSet kept = only_gains ? before.placement.mems : NodeSet();
+  const NodeSet kept = kept_memory_nodes(placer, before);
   placement::PolicyRequest with_kept_nodes = request;
   with_kept_nodes.keep_nodes = kept & request.candidates.back().nodes;
   placement::Decision decision = decide(placer, std::move(with_kept_nodes));
@@ -151,6 +160,17 @@ std::optional<MemoryDecision> decide_on_memory(const Placer& placer, const Ledge
   if (!yielding) return MemoryDecision{*std::move(decision), {}};
   std::optional<Ledger> trial;
   return MemoryDecision{*decide_in(ledger_without(ledger, *yielding, trial)), *yielding};
+}
+
+Plan plan_other_size(const Placer& placer, const Ledger& ledger, const Allocation& before,
+                     const placement::Workload& requested, Placer::Constraints constraints) {
+  Plan plan = reclaim_and_plan(placer, ledger, requested, constraints);
+  const NodeSet kept = kept_memory_nodes(placer, before);
+  const bool is_bound_by_policies = !kept.empty() && requested.kubelet_mems.empty();
+  if (plan.decision.denied || !is_bound_by_policies || covers(plan.decision, kept)) return plan;
+  constraints.keep_nodes = kept & placer.candidates().back().nodes;
+  constraints.also_among = node_sets_beside(before.placement.cpus, placer, ledger, before);
+  return reclaim_and_plan(placer, ledger, requested, constraints);
 }
 
 }  // namespace topolet::engine

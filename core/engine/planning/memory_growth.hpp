@@ -1,4 +1,5 @@
-// A running container asks for more memory or more huge pages, and keeps its CPUs.
+// A running container asks for more memory or more huge pages, or for another number of CPUs, while its memory stays on
+// the nodes where it is.
 #pragma once
 
 #include <optional>
@@ -25,5 +26,10 @@ struct MemoryDecision {
 /// no CPU that may be used at present.
 std::optional<MemoryDecision> decide_on_memory(const Placer& placer, const Ledger& ledger, const Allocation& before,
                                                const placement::Workload& requested);
+
+/// Plans as many CPUs of its own as it requests now, or that it shares. The nodes of its memory, which it keeps, count:
+/// together with those that it would gain they must be a candidate that policies accept, or it is denied.
+Plan plan_other_size(const Placer& placer, const Ledger& ledger, const Allocation& before,
+                     const placement::Workload& requested, Placer::Constraints constraints);
 
 }  // namespace topolet::engine

@@ -74,6 +74,7 @@ placement::PolicyRequest Placer::request(const Ledger& ledger, const placement::
                    constraints.zone ? placement::with_zone(workload, *constraints.zone) : workload, {}, deps_.rules,
                    ledger.kubelet_hands_out_cpusets());
   request.stay_near = constraints.stay_near;
+  request.keep_nodes = constraints.keep_nodes;
   request.plan_began = constraints.plan_began;
   if (constraints.only_shared) request.share(placement::NotExclusive::kOnlyAtCreation);
   if (constraints.on_reserved) request.shared_mode = placement::Mode::kReserved;
@@ -84,9 +85,11 @@ placement::PolicyRequest Placer::request(const Ledger& ledger, const placement::
     request.must_retain = constraints.must_retain;
   }
   const auto admits = [&constraints](const placement::Candidate& candidate) { return constraints.admits(candidate); };
-  if (request.exclusive) {
+  if (request.exclusive || !constraints.also_among.empty()) {
     request.candidates = deps_.candidates;
-    add_emptiest_nodes(request.candidates, *request.topology, request.free(), request.exclusive_cpus);
+    if (request.exclusive)
+      add_emptiest_nodes(request.candidates, *request.topology, request.free(), request.exclusive_cpus);
+    for (const NodeSet& nodes : constraints.also_among) add_proposed(request.candidates, *request.topology, nodes);
     std::erase_if(request.candidates, std::not_fn(admits));
   } else {
     std::copy_if(deps_.candidates.begin(), deps_.candidates.end(), std::back_inserter(request.candidates), admits);

@@ -35,6 +35,8 @@ class Placer {
     std::optional<NodeSet> within_nodes;                  ///< only candidates inside these nodes
     std::optional<placement::Candidate> exact_candidate;  ///< only this one
     std::set<NodeSet::Words> among = {};                  ///< only the candidates of these node sets; of all if none
+    std::vector<NodeSet> also_among = {};                 ///< candidates as well
+    NodeSet keep_nodes = {};                              ///< as in PolicyRequest
     bool only_shared = false;                             ///< no CPUs of its own, whatever it asks for
     bool on_reserved = false;                             ///< shared: the reserved CPUs too, whatever its namespace
     std::uint32_t exclusive_cpus = 0;                     ///< how many of its own, if any; 0: as many as it asks for

@@ -176,7 +176,7 @@ void Draft::compute_pool() {
 void Draft::return_displaced() {
   std::vector<Allocation> back;
   for_each([&](const placement::ContainerKey&, const Allocation& allocation) {
-    if (!allocation.preferred || allocation.was_exclusive()) return;
+    if (!allocation.preferred || allocation.was_exclusive() || allocation.stuck) return;
     const CpuSet& within = allocation.preferred->within;
     // One that had to go to the reserved CPUs returns to the pool only.
     const placement::Mode mode = allocation.preferred->placement.mode;
@@ -210,7 +210,9 @@ CpuSet Draft::shared_cpus_of(const Allocation& allocation) const {
 /// Whether it need not go back: it is where the policies agree to, and has CPUs there.
 bool Draft::may_stay_displaced(const Allocation& allocation) const {
   const placement::Mode mode = allocation.placement.mode;
-  return allocation.squeeze == Squeeze::kNone && shared_request_milli(allocation) > 0 &&
+  const Allocation* before = ledger_.find(allocation.workload.key);
+  const bool can_move_again = before != nullptr && before->stuck && !allocation.stuck;
+  return !can_move_again && allocation.squeeze == Squeeze::kNone && shared_request_milli(allocation) > 0 &&
          mode == allocation.preferred->placement.mode &&
          allocation.within.intersects(pool_for(mode, transition_.pool, transition_.free_reserved));
 }
@@ -243,6 +245,28 @@ void Draft::keep_from_crowding(std::vector<Allocation>& back) const {
     load.add(now, milli);
     return true;
   });
+}
+
+/// Whoever does not leave CPUs is given no others: it would not leave those either, and nobody could have them alone.
+void Draft::hold_stuck() {
+  std::vector<Allocation> held;
+  for_each([&](const placement::ContainerKey&, const Allocation& allocation) {
+    if (!allocation.stuck || !allocation.is_movable_in_pool()) return;
+    const CpuSet stays_on = allocation.placement.cpus | allocation.vacating | allocation.stuck->cpus;
+    const CpuSet cpus = shared_cpus_of(allocation);
+    if (cpus.is_subset_of(stays_on) || !cpus.intersects(stays_on)) return;
+    held.push_back(allocation);
+    Allocation& kept = held.back();
+    if (!kept.preferred) kept.preferred = Preferred{{kept.placement.mode, {}, {}, {}}, kept.within, kept.nodes};
+    kept.within &= stays_on;
+  });
+  for (Allocation& allocation : held) {
+    allocation.reason = fmt::format("it cannot be moved, so that it is given no CPUs besides {} until it can be",
+                                    named("CPU", shared_cpus_of(allocation)));
+    AuditEntry audit{AuditEvent::kReplaced, allocation.reason, allocation.nodes};
+    audit.reason_code = placement::reason_code::kStuckKept;
+    put(std::move(allocation), std::move(audit));
+  }
 }
 
 void Draft::follow_pool() {
@@ -396,6 +420,7 @@ Transition Draft::finish() && {
   update_vacating(false);  // what was had alone and is being left is not in the pool
   compute_pool();
   return_displaced();
+  hold_stuck();
   follow_pool();
   end_squeezes();
   mark_overlapped();

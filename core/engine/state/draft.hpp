@@ -79,6 +79,7 @@ class Draft {
   CpuSet shared_cpus_of(const Allocation& allocation) const;
   bool may_stay_displaced(const Allocation& allocation) const;
   void keep_from_crowding(std::vector<Allocation>& back) const;
+  void hold_stuck();
   void follow_pool();
   void end_squeezes();
   bool has_strays() const;
