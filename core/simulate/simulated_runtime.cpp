@@ -255,7 +255,8 @@ cri::ToldResources SimulatedRuntime::kernel_resources(std::int64_t pid) const {
           .cpu_weight = {},
           .memory_limit_bytes = now.memory_limit_bytes(),
           .oom_score_adj = container->config.linux().resources().oom_score_adj(),
-          .hugepage_limit_bytes = {}};
+          .hugepage_limit_bytes = {},
+          .mems = set_of<NodeSet>(now.cpuset_mems())};
 }
 
 cri::RuntimeResponse SimulatedRuntime::stop(const std::string& bytes) {

@@ -74,6 +74,7 @@ TEST_F(KernelTest, ReadsResourcesOfTheLegacyHierarchies) {
   put("host/sys/fs/cgroup/cpu,cpuacct" + cgroup + "/cpu.cfs_quota_us", "-1\n");
   put("host/sys/fs/cgroup/cpu,cpuacct" + cgroup + "/cpu.cfs_period_us", "100000\n");
   put("host/sys/fs/cgroup/memory" + cgroup + "/memory.limit_in_bytes", "9223372036854771712\n");
+  put("host/sys/fs/cgroup/cpuset" + cgroup + "/cpuset.mems", "0-1\n");
   put("host/sys/fs/cgroup/hugetlb" + cgroup + "/hugetlb.2MB.limit_in_bytes", "4194304\n");
   put("host/sys/fs/cgroup/hugetlb" + cgroup + "/hugetlb.1GB.limit_in_bytes", "9223372036854771712\n");
   EXPECT_EQ(kernel().resources_of(77, "abc"), (cri::ToldResources{.qos = placement::Qos::kBurstable,
@@ -83,7 +84,8 @@ TEST_F(KernelTest, ReadsResourcesOfTheLegacyHierarchies) {
                                                                   .cpu_weight = {},
                                                                   .memory_limit_bytes = 0,
                                                                   .oom_score_adj = 984,
-                                                                  .hugepage_limit_bytes = {{{"2MB", 4194304}}}}));
+                                                                  .hugepage_limit_bytes = {{{"2MB", 4194304}}},
+                                                                  .mems = NodeSet{0, 1}}));
 }
 
 TEST_F(KernelTest, ReadsResourcesOfTheUnifiedHierarchy) {
@@ -94,6 +96,7 @@ TEST_F(KernelTest, ReadsResourcesOfTheUnifiedHierarchy) {
   put("host/sys/fs/cgroup" + cgroup + "/cpu.weight", "79\n");
   put("host/sys/fs/cgroup" + cgroup + "/cpu.max", "200000 100000\n");
   put("host/sys/fs/cgroup" + cgroup + "/memory.max", "1073741824\n");
+  put("host/sys/fs/cgroup" + cgroup + "/cpuset.mems", "\n");
   put("host/sys/fs/cgroup" + cgroup + "/its-own/cpu.weight", "1\n");
   EXPECT_EQ(kernel().resources_of(77, "abc"), (cri::ToldResources{.qos = placement::Qos::kGuaranteed,
                                                                   .cpu_period_us = 100000,
@@ -102,7 +105,8 @@ TEST_F(KernelTest, ReadsResourcesOfTheUnifiedHierarchy) {
                                                                   .cpu_weight = 79,
                                                                   .memory_limit_bytes = 1073741824,
                                                                   .oom_score_adj = -997,
-                                                                  .hugepage_limit_bytes = {}}));
+                                                                  .hugepage_limit_bytes = {},
+                                                                  .mems = NodeSet()}));
 }
 
 TEST_F(KernelTest, KnowsTheClassByTheCgroupOfEveryDriverAndRuntime) {

@@ -119,5 +119,54 @@ TEST(RuntimeLine, SaysWhatARuntimeTells) {
               HasSubstr("is about its \"next\" answer"));
 }
 
+/// Two nodes of 64 GiB, and what is bound there when the database is lost.
+class UntoldMemoryTest : public ::testing::Test {
+ protected:
+  OperationResult ask(const std::string& op, const std::string& pod, int milli, int gib) {
+    return node_.apply(fmt::format(
+        R"({{"op":"{}","pod":"{}","container":"main","cpu_request_milli":{},"cpu_limit_milli":{},"memory_limit":{}}})",
+        op, pod, milli, milli, static_cast<std::int64_t>(gib) << 30));
+  }
+  OperationResult create(const std::string& pod, int milli, int gib) {
+    node_.apply(fmt::format(R"({{"op":"run_pod","pod":"{}","qos":"guaranteed"}})", pod));
+    return ask("create", pod, milli, gib);
+  }
+  std::string mems_of(const std::string& pod) {
+    for (const RunningContainer& one : node_.runtime().running()) {
+      if (one.pod == pod) return one.mems.to_string();
+    }
+    return "?";
+  }
+
+  SimulatedNode node_{"pack:2 numa:1(memory=68719476736) core:8 pu:1", {"--plugins.enable=numa", "--numa.memory=bind"}};
+};
+
+TEST_F(UntoldMemoryTest, StaysWhereItIsBoundAndIsDecidedOn) {
+  create("first", 4000, 1);
+  ASSERT_EQ(create("web", 500, 10).mems.to_string(), "1");
+  ASSERT_EQ(create("trader", 2000, 40).mems.to_string(), "0");
+  node_.apply(R"({"op":"remove_pod","pod":"first"})");
+  for (const char* runtime : {"containerd", "crio", "dockerd"}) {
+    node_.apply(tells(runtime));
+    node_.apply(kRestartAnew);
+    EXPECT_EQ(mems_of("web"), "1") << runtime;
+    EXPECT_EQ(mems_of("trader"), "0") << runtime;
+    const OperationResult web = ask("update", "web", 500, 11);
+    EXPECT_EQ(web.mems.to_string(), "1") << runtime;
+    EXPECT_EQ(web.cpus, CpuSet::range(8, 15)) << runtime << ": beside its memory";
+    EXPECT_EQ(ask("update", "web", 500, 10).outcome, "ok");
+  }
+  // 64 GiB are too few for it.
+  EXPECT_EQ(ask("update", "trader", 2000, 80).mems.to_string(), "0-1");
+  EXPECT_EQ(mems_of("trader"), "0-1");
+}
+
+TEST_F(UntoldMemoryTest, IsNotBoundWhileItRuns) {
+  create("web", 500, 10);
+  node_.apply(tells("nothing"));
+  node_.apply(kRestartAnew);
+  EXPECT_EQ(ask("update", "web", 500, 11).mems.to_string(), "") << "nobody tells where its memory is";
+}
+
 }  // namespace
 }  // namespace topolet::simulate

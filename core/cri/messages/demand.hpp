@@ -35,6 +35,7 @@ struct ToldResources {
   std::optional<std::int64_t> memory_limit_bytes = {};
   std::optional<std::int64_t> oom_score_adj = {};
   std::optional<std::map<std::string, std::int64_t>> hugepage_limit_bytes = {};
+  std::optional<NodeSet> mems = {};  ///< the kernel only: what its cpuset was set to
 
   /// What is not told here is as in `other`.
   void fill_in(const ToldResources& other);

@@ -282,6 +282,7 @@ void complete(ContainerDetail& detail, const ToldResources& kernel, std::size_t 
   if (!detail.keeps_updates) told.correct(kernel);
   told.fill_in(kernel);
   KnownDemand known = demand_of(told, seen_cpus, rules.memory_total_bytes);
+  detail.mems = kernel.mems && !detail.keeps_updates ? *kernel.mems : detail.spec_mems;
   detail.workload.qos = known.qos;
   detail.workload.demand = std::move(known.demand);
 }

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/base/log.hpp"
+#include "core/placement/memory_nodes.hpp"
 #include "core/placement/reason_codes.hpp"
 #include "core/placement/settings.hpp"
 
@@ -218,9 +219,7 @@ void Reconciler::adopt(const PassPtr& pass, const cri::ContainerDetail& detail) 
     decision.reason = joined(origin_of(pass, detail) + "; it shares the CPUs that it had", describe_demand(workload));
     return commit_adopted(std::move(adopted), detail);
   }
-  Placer::Constraints constraints;
-  constraints.only_shared = true;
-  adopted.plan = deps_.placer.plan(deps_.committer.ledger(), workload, constraints);
+  adopted.plan = plan_shared(detail, workload);
   if (decision.denied) {
     return deps_.log.error("container {} was not created through topolet and cannot be placed: {}", detail.info.id,
                            decision.reason);
@@ -228,6 +227,26 @@ void Reconciler::adopt(const PassPtr& pass, const cri::ContainerDetail& detail) 
   decision.reason_code = placement::reason_code::kFoundRunning;
   decision.reason = joined(origin_of(pass, detail) + "; " + decision.reason, describe_demand(workload));
   commit_adopted(std::move(adopted), detail);
+}
+
+/// Where its memory is bound, by whomever; none where it may be on every node.
+NodeSet Reconciler::bound_memory_nodes(const cri::ContainerDetail& detail) const {
+  NodeSet with_memory;
+  for (const topology::Node& node : deps_.placer.topology()->nodes) {
+    if (node.has_memory) with_memory.insert(node.os_index);
+  }
+  return with_memory.is_subset_of(detail.mems) ? NodeSet() : detail.mems;
+}
+
+/// Beside its memory, which stays where it is bound, if it may share CPUs there.
+Plan Reconciler::plan_shared(const cri::ContainerDetail& detail, const placement::Workload& workload) const {
+  Placer::Constraints constraints;
+  constraints.only_shared = true;
+  constraints.keep_nodes = bound_memory_nodes(detail) & deps_.placer.candidates().back().nodes;
+  Plan plan = deps_.placer.plan(deps_.committer.ledger(), workload, constraints);
+  if (!plan.decision.denied || constraints.keep_nodes.empty()) return plan;
+  constraints.keep_nodes = {};
+  return deps_.placer.plan(deps_.committer.ledger(), workload, constraints);
 }
 
 /// Of what was there at the start nobody can say who created it, where the database does not know.
@@ -310,13 +329,19 @@ void Reconciler::adopt_exclusively(const PassPtr& pass, const cri::ContainerDeta
 
 void Reconciler::commit_adopted(event::Adopted adopted, const cri::ContainerDetail& detail) {
   const placement::ContainerKey key = adopted.workload.key;
+  const NodeSet bound = bound_memory_nodes(detail);
+  const bool runs = detail.info.state == cri::ContainerState::kRunning || adopted.may_be_starting;
+  NodeSet& mems = adopted.plan.decision.placement.mems;
+  mems = placement::retained_memory_nodes(bound, mems, runs, deps_.placer.rules());
+  const bool is_told_mems = mems.empty() || mems == bound;
   // topolet may have known it before, and a set that it was told then may still come into effect.
   adopted.observed_cpus |= deps_.mover.footprint(detail.info.id);
-  deps_.committer.commit(std::move(adopted), [this, key, recorded = Recorded(detail)] {
+  deps_.committer.commit(std::move(adopted), [this, key, is_told_mems, recorded = Recorded(detail)] {
     const Allocation* now = deps_.committer.ledger().find(key);
     if (now == nullptr) return;
     const ContainerCpuset desired = desired_cpuset_of(*now);
-    const bool is_there = is_applied(recorded, desired) && deps_.cpusets.check_kernel(recorded.id, desired).has_value();
+    const bool is_there =
+        is_told_mems && is_applied(recorded, desired) && deps_.cpusets.check_kernel(recorded.id, desired).has_value();
     deps_.mover.open_queue(recorded.id, is_there ? std::optional(desired) : std::nullopt);
   });
 }

@@ -124,6 +124,14 @@ void read_cpu(const std::filesystem::path& directory, cri::ToldResources& told) 
   told.cpu_period_us = period;
 }
 
+std::optional<NodeSet> read_mems(const std::filesystem::path& directory) {
+  std::ifstream in(directory / "cpuset.mems");
+  std::string list;
+  std::getline(in, list);
+  auto mems = NodeSet::parse(list);
+  return in && mems ? std::optional(*std::move(mems)) : std::nullopt;
+}
+
 void read_memory(const std::filesystem::path& directory, cri::ToldResources& told) {
   told.memory_limit_bytes = read_limit(directory / "memory.limit_in_bytes");
   if (!told.memory_limit_bytes) told.memory_limit_bytes = read_limit(directory / "memory.max");
@@ -243,6 +251,7 @@ cri::ToldResources ProcessCgroups::resources_of(std::int64_t pid, const std::str
   if (const auto cpu = directory_of(pid, "cpu", container_id)) read_cpu(*cpu, told);
   if (const auto memory = directory_of(pid, "memory", container_id)) read_memory(*memory, told);
   if (const auto pages = directory_of(pid, "hugetlb", container_id)) read_huge_pages(*pages, told);
+  if (const auto cpuset = directory_of(pid, "cpuset", container_id)) told.mems = read_mems(*cpuset);
   return told;
 }
 

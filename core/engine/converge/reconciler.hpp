@@ -135,6 +135,8 @@ class Reconciler {
   bool runs_alone(const PassPtr& pass, const cri::ContainerDetail& detail, const CpuSet& cpus) const;
   std::optional<placement::Workload> rounded_before(const PassPtr& pass, const cri::ContainerDetail& detail,
                                                     const placement::Workload& workload, const CpuSet& cpus) const;
+  NodeSet bound_memory_nodes(const cri::ContainerDetail& detail) const;
+  Plan plan_shared(const cri::ContainerDetail& detail, const placement::Workload& workload) const;
   void commit_adopted(event::Adopted adopted, const cri::ContainerDetail& detail);
   void end(const Status& status);
 
