@@ -2,11 +2,16 @@
 
 namespace topolet::placement {
 
-NodeSet allowed_memory_nodes(const PolicyRequest& request) {
-  NodeSet with_memory;
-  for (const topology::Node& node : request.topology->nodes) {
-    if (node.has_memory) with_memory.insert(node.os_index);
+NodeSet nodes_with_memory(const topology::Topology& topology) {
+  NodeSet nodes;
+  for (const topology::Node& node : topology.nodes) {
+    if (node.has_memory) nodes.insert(node.os_index);
   }
+  return nodes;
+}
+
+NodeSet allowed_memory_nodes(const PolicyRequest& request) {
+  const NodeSet with_memory = nodes_with_memory(*request.topology);
   const NodeSet& bound = request.workload.kubelet_mems;
   return bound.empty() ? with_memory : with_memory & bound;
 }

@@ -4,8 +4,11 @@
 #include "core/base/index_set.hpp"
 #include "core/placement/placement_rules.hpp"
 #include "core/placement/policy.hpp"
+#include "core/topology/topology.hpp"
 
 namespace topolet::placement {
+
+NodeSet nodes_with_memory(const topology::Topology& topology);
 
 /// The nodes that the container's memory may be bound to: those that have memory, within the kubelet's bound.
 NodeSet allowed_memory_nodes(const PolicyRequest& request);

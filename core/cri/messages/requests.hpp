@@ -58,8 +58,8 @@ struct ContainerDetail {
   bool tells_cpuset = false;  ///< whether the runtime tells the cpuset that it has recorded
   CpuSet spec_cpus;           ///< that one; empty = none or not told
   NodeSet spec_mems;
-  NodeSet
-      mems;  ///< where its memory is bound, as far as the runtime or else the kernel tells; empty = not, or not told
+  /// Where its memory is bound, as far as the runtime or else the kernel tells; empty: nowhere, or nobody tells.
+  NodeSet mems;
   ToldResources told;            ///< its resources, as far as the runtime tells them
   bool keeps_updates = false;    ///< whether what the runtime tells is never older than its last update
   placement::Workload workload;  ///< what follows, without sandbox identity; unknown is what nobody tells

@@ -231,11 +231,8 @@ void Reconciler::adopt(const PassPtr& pass, const cri::ContainerDetail& detail) 
 
 /// Where its memory is bound, by whomever; none where it may be on every node.
 NodeSet Reconciler::bound_memory_nodes(const cri::ContainerDetail& detail) const {
-  NodeSet with_memory;
-  for (const topology::Node& node : deps_.placer.topology()->nodes) {
-    if (node.has_memory) with_memory.insert(node.os_index);
-  }
-  return with_memory.is_subset_of(detail.mems) ? NodeSet() : detail.mems;
+  const bool is_bound = !placement::nodes_with_memory(*deps_.placer.topology()).is_subset_of(detail.mems);
+  return is_bound ? detail.mems : NodeSet();
 }
 
 /// Beside its memory, which stays where it is bound, if it may share CPUs there.
