@@ -1,5 +1,7 @@
 #include "cluster/extender/choose.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <functional>
 #include <numeric>
@@ -332,9 +334,7 @@ class ZoneChooser {
     return true;
   }
 
-  Error no_place(const ContainerDemand& container) const {
-    return no_place_for(node_, demand_, left_, container.asks.get(kCpu));
-  }
+  Error no_place(const ContainerDemand& container) const { return no_place_for(node_, demand_, left_, container.asks); }
 
   Choice finish() {
     Choice choice;
@@ -366,11 +366,21 @@ class ZoneChooser {
   std::vector<ContainerZones> placed_;
 };
 
+bool fits_empty_node(const NodeZones& node, const Demand& demand) {
+  std::vector<Amounts> whole;
+  for (const Zone& zone : node.zones) whole.push_back(zone.allocatable);
+  const std::vector<bool> none(node.zones.size(), false);
+  return ZoneChooser({node, whole, {}, none, true, false}, demand).choose().has_value();
+}
+
 }  // namespace
 
 Result<Choice> choose_zones(const FreeZones& zones, const Demand& demand) {
   if (const Status usable = check_usable(zones, demand); !usable) return usable.error();
-  return ZoneChooser(zones, demand).choose();
+  Result<Choice> choice = ZoneChooser(zones, demand).choose();
+  if (choice || demand.containers.size() == 1) return choice;
+  return Error{choice.error().code,
+               fmt::format("{}: {}", choice.error().message, fits_empty_node(zones.node, demand) ? kNotNow : kNever)};
 }
 
 std::vector<Amounts> taken_by(const NodeZones& node, const Amounts& asks,

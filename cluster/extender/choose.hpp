@@ -47,7 +47,7 @@ struct Choice {
   Fit fit;
 };
 
-/// FAILED_PRECONDITION says in a few words why there is none: "no zone has 8 free CPUs, the best has 4".
+/// FAILED_PRECONDITION says in a few words why there is none: "no zone has 8 free CPUs, the best has 4: not now".
 Result<Choice> choose_zones(const FreeZones& zones, const Demand& demand);
 
 /// What choose_zones() would come to, faster: for thousands of nodes.

@@ -104,7 +104,7 @@ std::optional<Result<Fit>> look_quickly(const FreeZones& zones, const Demand& de
     most = one ? std::max(most, free) : most + free;
   }
   // Others than CPUs may be what is missing.
-  if (most < cpu) return no_place_for(zones.node, demand, zones.free, cpu);
+  if (most < cpu) return no_place_for(zones.node, demand, zones.free, demand.containers.front().asks);
   return std::nullopt;
 }
 

@@ -14,6 +14,52 @@ std::string cpus_text(std::int64_t milli) {
   return fmt::format("{} free CPU{}", milli / kPermille, milli == kPermille ? "" : "s");
 }
 
+struct Best {
+  std::int64_t largest = 0;
+  std::int64_t sum = 0;
+};
+
+/// Of CPUs.
+Best best_of(const std::vector<Amounts>& zones) {
+  Best best;
+  for (const Amounts& zone : zones) {
+    const std::int64_t cpu = std::max<std::int64_t>(0, zone.get(kCpu));
+    best.largest = std::max(best.largest, cpu);
+    best.sum += cpu;
+  }
+  return best;
+}
+
+std::int64_t cpus_of(bool one, const Best& best) { return one ? best.largest : best.sum; }
+
+std::vector<Amounts> allocatable_of(const NodeZones& node) {
+  std::vector<Amounts> all;
+  for (const Zone& zone : node.zones) all.push_back(zone.allocatable);
+  return all;
+}
+
+/// Whether zones that are empty have what is asked for, one of them or all together.
+bool is_there_at_all(const NodeZones& node, const Amounts& asks, bool one) {
+  const auto has = [&](const Amounts& amounts) {
+    return std::all_of(asks.asks().begin(), asks.asks().end(), [&](const Ask& ask) {
+      return amounts.get(ask.resource) >= ask.amount || !node.publishes(ask.resource);
+    });
+  };
+  const std::vector<Amounts> zones = allocatable_of(node);
+  if (one) return std::any_of(zones.begin(), zones.end(), has);
+  Amounts sum;
+  for (const Amounts& zone : zones) sum.add(zone);
+  return has(sum);
+}
+
+/// Whether it is of use to wait.
+std::string when_text(const NodeZones& node, const Amounts& asks, bool one) {
+  if (is_there_at_all(node, asks, one)) return kNotNow;
+  const std::int64_t all = cpus_of(one, best_of(allocatable_of(node)));
+  if (all >= asks.get(kCpu)) return kNever;
+  return fmt::format("never, as {} has {}", one ? "the largest" : "the empty node", all / kPermille);
+}
+
 Error refused(std::string why) { return {Code::kFailedPrecondition, std::move(why)}; }
 
 }  // namespace
@@ -48,24 +94,20 @@ Status check_usable(const FreeZones& zones, const Demand& demand) {
   return {};
 }
 
-Error no_place_for(const NodeZones& node, const Demand& demand, const std::vector<Amounts>& left, std::int64_t cpu) {
+Error no_place_for(const NodeZones& node, const Demand& demand, const std::vector<Amounts>& left, const Amounts& asks) {
   const bool one = must_be_one(node, demand);
-  std::int64_t best = 0;
-  std::int64_t sum = 0;
-  for (const Amounts& zone : left) {
-    const std::int64_t free = std::max<std::int64_t>(0, zone.get(kCpu));
-    best = std::max(best, free);
-    sum += free;
-  }
-  const std::int64_t most = one ? best : sum;
-  if (most < cpu) {
-    return refused(one ? fmt::format("no zone has {}, the best has {}", cpus_text(cpu), best / kPermille)
-                       : fmt::format("its zones have no {}, but {}", cpus_text(cpu), sum / kPermille));
+  const std::int64_t cpu = asks.get(kCpu);
+  const Best free = best_of(left);
+  // Of several containers it takes a closer look at all of them.
+  const std::string when = demand.containers.size() == 1 ? ": " + when_text(node, asks, one) : "";
+  if (cpus_of(one, free) < cpu) {
+    const std::string text = one ? "no zone has {}, the best has {}{}" : "its zones have no {}, but {}{}";
+    return refused(fmt::format(fmt::runtime(text), cpus_text(cpu), cpus_of(one, free) / kPermille, when));
   }
   if (!one && node.policy == NodePolicy::kRestricted)
-    return refused(fmt::format("restricted: {} would be on more zones than on an empty node", cpus_text(cpu)));
-  return refused(
-      fmt::format("no {} with {} and the memory and devices asked for", one ? "zone" : "zones", cpus_text(cpu)));
+    return refused(fmt::format("restricted: {} would be on more zones than on an empty node{}", cpus_text(cpu), when));
+  return refused(fmt::format("no {} with {} and the memory and devices asked for{}", one ? "zone" : "zones",
+                             cpus_text(cpu), when));
 }
 
 }  // namespace topolet::extender

@@ -43,7 +43,11 @@ std::int64_t share_of_cpu(const Zone& zone);
 bool must_be_one(const NodeZones& node, const Demand& demand);
 /// FAILED_PRECONDITION where nothing can be placed by zones at all.
 Status check_usable(const FreeZones& zones, const Demand& demand);
-/// Why a container that asks for so many CPUs finds no place in what is left: FAILED_PRECONDITION.
-Error no_place_for(const NodeZones& node, const Demand& demand, const std::vector<Amounts>& left, std::int64_t cpu);
+/// How a reason ends that says whether it is of use to wait.
+inline constexpr const char* kNotNow = "not now";
+inline constexpr const char* kNever = "never, even when the node is empty";
+/// Why a container that asks for so much finds no place in what is left: FAILED_PRECONDITION. Where it is its pod's
+/// only one, also whether it ever can.
+Error no_place_for(const NodeZones& node, const Demand& demand, const std::vector<Amounts>& left, const Amounts& asks);
 
 }  // namespace topolet::extender

@@ -61,7 +61,8 @@ TEST_F(ChooseTest, OneZoneThatIsFullestIfPackedAndEmptiestIfSpread) {
   EXPECT_EQ(zones(demand("4")), "main:1");
   EXPECT_EQ(zones(demand("4", ZonePolicy::kFewest, ZoneStrategy::kSpread)), "main:0");
   EXPECT_EQ(zones(demand("8", ZonePolicy::kSingle)), "main:0");
-  EXPECT_EQ(zones(demand("9", ZonePolicy::kSingle)), "no zone has 9 free CPUs, the best has 8");
+  EXPECT_EQ(zones(demand("9", ZonePolicy::kSingle)),
+            "no zone has 9 free CPUs, the best has 8: never, as the largest has 8");
 }
 
 TEST_F(ChooseTest, BalancedLeavesCpusAndMemoryInLikeParts) {
@@ -81,7 +82,7 @@ TEST_F(ChooseTest, FewestZonesAndNearTogether) {
   EXPECT_EQ(zones(demand("8")), "main:0,2");
   EXPECT_EQ(zones(demand("12")), "main:0,1,2");
   EXPECT_EQ(zones(demand("16", ZonePolicy::kAny)), "main:0,1,2,3");
-  EXPECT_EQ(zones(demand("17")), "its zones have no 17 free CPUs, but 16");
+  EXPECT_EQ(zones(demand("17")), "its zones have no 17 free CPUs, but 16: never, as the empty node has 16");
 }
 
 TEST_F(ChooseTest, NearSetsOfManyZonesAreGrown) {
@@ -99,7 +100,8 @@ TEST_F(ChooseTest, NearSetsOfManyZonesAreGrown) {
 
 TEST_F(ChooseTest, WhatANodeEnforcesCounts) {
   publish({.zones = {{10}, {10}}, .policy = "single-numa-node"});
-  EXPECT_EQ(zones(demand("20", ZonePolicy::kAny)), "no zone has 20 free CPUs, the best has 10");
+  EXPECT_EQ(zones(demand("20", ZonePolicy::kAny)),
+            "no zone has 20 free CPUs, the best has 10: never, as the largest has 10");
   publish({.zones = {{.available = 4, .allocatable = 8}, {.available = 4, .allocatable = 8}}, .policy = "restricted"});
   EXPECT_THAT(zones(demand("8")), HasSubstr("restricted: "));
   EXPECT_EQ(zones(demand("4")), "main:0");
@@ -116,8 +118,24 @@ TEST_F(ChooseTest, MemoryHugePagesAndDevicesCountInTheSameZone) {
   EXPECT_EQ(zones(demand({{.memory = "512Mi", .devices = {{"vendor.com/gpu", 2}}}})), "main:0");
   EXPECT_EQ(zones(demand({{.memory = "1536Mi", .devices = {{"vendor.com/gpu", 2}}}})), "main:0,1");
   EXPECT_EQ(zones(demand({{.devices = {{"vendor.com/gpu", 4}}}})),
-            "no zones with 4 free CPUs and the memory and devices asked for");
+            "no zones with 4 free CPUs and the memory and devices asked for: never, even when the node is empty");
   EXPECT_EQ(zones(demand({{.devices = {{"other.com/nic", 1}}}})), "main:0") << "no zone tells of it";
+}
+
+TEST_F(ChooseTest, TellsWhetherItIsOfUseToWait) {
+  publish({.zones = {{.available = 4, .allocatable = 16}, {.available = 2, .allocatable = 8}}});
+  EXPECT_EQ(zones(demand("12", ZonePolicy::kSingle)), "no zone has 12 free CPUs, the best has 4: not now");
+  EXPECT_EQ(zones(demand("17", ZonePolicy::kSingle)),
+            "no zone has 17 free CPUs, the best has 4: never, as the largest has 16");
+  EXPECT_EQ(zones(demand("17")), "its zones have no 17 free CPUs, but 6: not now");
+  EXPECT_EQ(zones(demand("25")), "its zones have no 25 free CPUs, but 6: never, as the empty node has 24");
+  EXPECT_EQ(zones(demand({{.cpu = "4", .memory = "65Gi"}}, {{"topolet.io/zone-policy", "single"}})),
+            "no zone with 4 free CPUs and the memory and devices asked for: never, even when the node is empty");
+  EXPECT_EQ(zones(demand({{.name = "a", .cpu = "3"}, {.name = "b", .cpu = "6"}})),
+            "its zones have no 3 free CPUs, but 0: not now");
+  EXPECT_EQ(
+      zones(demand({{.name = "a", .cpu = "12"}, {.name = "b", .cpu = "12"}}, {{"topolet.io/zone-policy", "single"}})),
+      "no zone has 12 free CPUs, the best has 4: never, even when the node is empty");
 }
 
 TEST_F(ChooseTest, SeveralContainersHaveEachTheirOwnZone) {
@@ -128,7 +146,7 @@ TEST_F(ChooseTest, SeveralContainersHaveEachTheirOwnZone) {
   EXPECT_EQ(zones(demand({{.name = "a", .cpu = "7", .memory = "1Gi"}, {.name = "b", .cpu = "6", .memory = "8Gi"}})),
             "a:0 b:1");
   EXPECT_EQ(zones(demand({{.name = "a", .cpu = "8"}, {.name = "b", .cpu = "8"}, {.name = "c", .cpu = "1"}})),
-            "its zones have no 1 free CPU, but 0");
+            "its zones have no 1 free CPU, but 0: never, even when the node is empty");
   publish({.zones = {{10}, {10}}, .scope = "pod"});
   EXPECT_EQ(zones(demand({{.name = "a", .cpu = "4"}, {.name = "b", .cpu = "8"}})), "a:0,1 b:0,1");
 }

@@ -147,7 +147,8 @@ TEST_F(ExtenderTest, BindsPodsToTheZonesThatTheyArePromised) {
   for (const char* name : {"a", "b", "c"}) make_pod(name, {{.cpu = "20"}});
   const json passing = filter("a", {"small", "large"});
   EXPECT_EQ(passing["NodeNames"], json::array({"large"}));
-  EXPECT_EQ(passing["FailedAndUnresolvableNodes"]["small"], "topolet: no zone has 20 free CPUs, the best has 10");
+  EXPECT_EQ(passing["FailedAndUnresolvableNodes"]["small"],
+            "topolet: no zone has 20 free CPUs, the best has 10: never, as the largest has 10");
   const json args = {{"Pod", pod("a")}, {"NodeNames", {"large"}}};
   EXPECT_EQ(json::parse(call("/prioritize", args.dump()).body), json::array({{{"Host", "large"}, {"Score", 10}}}));
   EXPECT_EQ(bind("a", "large"), "");
@@ -155,7 +156,7 @@ TEST_F(ExtenderTest, BindsPodsToTheZonesThatTheyArePromised) {
   EXPECT_EQ(bind("b", "large"), "");
   EXPECT_EQ(zone_of("b"), "large [1]");
   EXPECT_EQ(filter("c", {"large"})["NodeNames"], json::array());
-  EXPECT_EQ(bind("c", "large"), "topolet: large: no zone has 20 free CPUs, the best has 0");
+  EXPECT_EQ(bind("c", "large"), "topolet: large: no zone has 20 free CPUs, the best has 0: not now");
   EXPECT_EQ(pod("c")["spec"].value("nodeName", ""), "");
   EXPECT_THAT(http_get(replica_->address("what is promised:"), "/debug/zones", "evil.example"),
               StartsWith("HTTP/1.1 403"));

@@ -45,7 +45,7 @@ TEST_F(ZoneBookTest, AZoneIsPromisedOnce) {
   ASSERT_TRUE(second.has_value());
   EXPECT_THAT(second->annotation, HasSubstr("\"zones\":[1]"));
   EXPECT_EQ(book_.reserve("n1", demand("cccccccc-1", "4"), now_).error().message,
-            "its zones have no 4 free CPUs, but 0");
+            "its zones have no 4 free CPUs, but 0: not now");
   book_.release(first->promise);
   EXPECT_THAT(book_.reserve("n1", demand("cccccccc-1", "4"), now_)->annotation, HasSubstr("\"zones\":[0]"));
   EXPECT_EQ(book_.reserve("n2", demand("cccccccc-1", "4"), now_).error().code, Code::kNotFound);
