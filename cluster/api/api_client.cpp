@@ -17,6 +17,8 @@ using nlohmann::json;
 constexpr std::chrono::minutes kTokenLife{1};
 /// A server that asks for more is asked again all the same.
 constexpr std::chrono::seconds kLongestPause{120};
+/// The same of one that is not there, which nobody knows the end of: when it is back, nobody waits for long.
+constexpr std::chrono::seconds kLongestOutage{5};
 constexpr std::size_t kMaxTokenBytes = 1 << 20;
 constexpr std::size_t kLongestMessage = 300;
 constexpr std::size_t kLongestLine = 16 << 20;
@@ -29,10 +31,10 @@ std::string message_in(const std::string& body) {
   return printable(trimmed(std::string_view(body).substr(0, body.find('\n'))), kLongestMessage);
 }
 
-std::string explained(int status, const std::string& message) {
-  const char* advice = "";
+std::string explained(const Grants& grants, int status, const std::string& message) {
+  std::string advice;
   if (status == 401) advice = "; the token or the client certificate is not known to the server";
-  if (status == 403) advice = "; grant it what deploy/kubernetes/rbac.yaml does";
+  if (status == 403 && !grants.account.empty()) advice = advice_on_refusal(grants, message);
   return fmt::format("the API server answered {}: {}{}", status, message.empty() ? "without a message" : message,
                      advice);
 }
@@ -141,12 +143,13 @@ ApiAnswer ApiClient::finish(const std::string& verb, HttpAnswer answer) {
   read.status = answer.status;
   read.retry_after = answer.retry_after;
   read.was_sent = answer.was_sent;
-  const bool asks_to_wait = answer.status == 429 || answer.status == 503;
-  if (asks_to_wait && answer.retry_after) paused_until_ = now() + std::min(*answer.retry_after, kLongestPause);
+  const bool is_gone = answer.status == 503;
+  if ((answer.status == 429 || is_gone) && answer.retry_after)
+    paused_until_ = now() + std::min(*answer.retry_after, is_gone ? kLongestOutage : kLongestPause);
   if (answer.status == 0) {
     read.error = fmt::format("no answer from {}: {}", server_.url, printable(answer.error, kLongestMessage));
   } else if (!read.ok()) {
-    read.error = explained(answer.status, message_in(answer.body));
+    read.error = explained(grants_, answer.status, message_in(answer.body));
   } else if (!answer.body.empty()) {
     read.body = json::parse(answer.body, nullptr, false);
     if (read.body.is_discarded()) {

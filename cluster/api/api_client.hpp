@@ -12,6 +12,7 @@
 #include "cluster/api/api.hpp"
 #include "cluster/api/api_server.hpp"
 #include "cluster/api/http_loop.hpp"
+#include "cluster/api/refusal.hpp"
 #include "core/base/mutex.hpp"
 
 namespace topolet::api {
@@ -21,8 +22,9 @@ namespace topolet::api {
 /// what is asked meanwhile waits.
 class ApiClient final : public Api {
  public:
-  /// `loop` must outlive it.
-  ApiClient(HttpLoop& loop, ApiServer server) : loop_(loop), server_(std::move(server)) {}
+  /// `loop` must outlive it. `grants`: for what is said of a 403.
+  ApiClient(HttpLoop& loop, ApiServer server, Grants grants = {})
+      : loop_(loop), server_(std::move(server)), grants_(std::move(grants)) {}
   ApiClient(const ApiClient&) = delete;
   ApiClient& operator=(const ApiClient&) = delete;
 
@@ -52,6 +54,7 @@ class ApiClient final : public Api {
 
   HttpLoop& loop_;
   const ApiServer server_;
+  const Grants grants_;
   std::string token_;
   Clock::time_point token_read_{};
   Clock::time_point paused_until_{};

@@ -26,7 +26,8 @@ class Reflector {
     std::string field_selector;  ///< "spec.nodeName=n1"; empty: all
     std::chrono::seconds watch_duration{300};
     std::chrono::milliseconds first_pause{200};
-    std::chrono::milliseconds longest_pause{30'000};
+    /// Up to a fifth more at random: not above five seconds, after which the server may be back.
+    std::chrono::milliseconds longest_pause{4000};
     int page_size = 500;  ///< objects in one answer to a list
   };
   struct Handlers {
@@ -47,6 +48,8 @@ class Reflector {
   void start() { list({}); }
   /// What is there was listed, at some time.
   bool has_synced() const { return has_synced_; }
+  /// Changes are told, as far as is known here.
+  bool is_watching() const { return watch_number_ != 0; }
 
  private:
   void list(const std::string& continue_token);

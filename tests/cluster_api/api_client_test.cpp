@@ -215,6 +215,65 @@ TEST_F(ApiClientTest, HoldsWhatIsAskedUntilTheServerWantsToBeAskedAgain) {
   }
 }
 
+TEST_F(ApiClientTest, WaitsNotForLongForAServerThatIsAwayHoweverLongItSaysThatWillBe) {
+  server_.put(kNodes, {{"metadata", {{"name", "n1"}}}});
+  server_.misbehave({.action = StandIn::AnswerStatus{.code = 503, .headers = {{"Retry-After", "60"}}}});
+  start(settings());
+  EXPECT_EQ(get_node().status, 503);
+  std::future<ApiAnswer> held = begin({.verb = "get", .path = kNodes + "/n1"});
+  advance(milliseconds(4999));
+  EXPECT_FALSE(is_answered(held));
+  advance(milliseconds(1));
+  EXPECT_EQ(wait_for(std::move(held)).status, 200);
+}
+
+TEST(RefusalTest, NamesTheFileThatGrantsIt) {
+  const Grants agent = {.account = "topolet-agent", .rights = "rbac.yaml", .pod = "agent.yaml", .policies = "p.yaml"};
+  const auto cannot = [](const std::string& user, const std::string& verb, const std::string& resource) {
+    return "x \"n1\" is forbidden: User \"" + user + "\" cannot " + verb + " resource \"" + resource +
+           "\" in API group \"\" at the cluster scope";
+  };
+  const std::string own = "system:serviceaccount:topolet-system:topolet-agent";
+  EXPECT_EQ(advice_on_refusal(agent, cannot(own, "patch", "nodes")),
+            "; rbac.yaml grants it (patch nodes) to the service account topolet-agent");
+  EXPECT_EQ(
+      advice_on_refusal(agent, cannot("system:serviceaccount:a:default", "list", "pods")),
+      "; rbac.yaml grants it (list pods) to the service account topolet-agent, which the pod of agent.yaml has; this "
+      "is system:serviceaccount:a:default");
+  EXPECT_THAT(advice_on_refusal(agent, cannot("system:anonymous", "list", "pods")),
+              HasSubstr("this request was nobody's"));
+  EXPECT_EQ(advice_on_refusal(agent, ""), "; rbac.yaml grants it to the service account topolet-agent");
+  const auto denied_by = [](const std::string& policy) {
+    return "pods \"p\" is forbidden: ValidatingAdmissionPolicy '" + policy + "' with binding 'b' denied request: no";
+  };
+  EXPECT_THAT(
+      advice_on_refusal(agent, denied_by("topolet-agent-topology")),
+      ::testing::AllOf(HasSubstr("; p.yaml lets an agent write about its own node only"), HasSubstr("agent.yaml")));
+  EXPECT_THAT(advice_on_refusal(agent, denied_by("topolet-zone-annotation")), HasSubstr("; p.yaml names who may set"));
+  EXPECT_EQ(advice_on_refusal(agent, denied_by("topolet-qos-class")), "; p.yaml has that policy");
+  EXPECT_EQ(advice_on_refusal(agent, denied_by("images")), "; that policy is none of p.yaml");
+  EXPECT_EQ(advice_on_refusal(agent, "admission webhook \"w\" denied the request: no"), "");
+}
+
+TEST_F(ApiClientTest, SaysWhichFileGrantsWhatIsRefused) {
+  const std::string message =
+      "nodes \"n1\" is forbidden: User \"u\" cannot get resource \"nodes\" in API group \"\" at the cluster scope";
+  server_.misbehave({.action = StandIn::AnswerStatus{.code = 403, .message = message}});
+  HttpLoop loop(clock_.clock());
+  ApiClient client(loop, settings(),
+                   {.account = "topolet-extender", .rights = "extender.yaml", .pod = "extender.yaml"});
+  loop.start();
+  std::promise<std::string> error;
+  loop.post([&] {
+    client.request({.verb = "get", .path = kNodes + "/n1"},
+                   [&](const ApiAnswer& answer) { error.set_value(answer.error); });
+  });
+  EXPECT_THAT(
+      error.get_future().get(),
+      HasSubstr("; extender.yaml grants it (get nodes) to the service account topolet-extender, which the pod"));
+  loop.stop();
+}
+
 TEST_F(ApiClientTest, TakesNothingHalfForAnAnswer) {
   server_.put(kNodes, {{"metadata", {{"name", "n1"}}}});
   server_.misbehave({.action = StandIn::HalfBody{}});

@@ -14,6 +14,8 @@ constexpr std::int64_t kMaxNodes = 1024;
 constexpr int kMaxMessageBytes = 16 << 20;
 /// It tells of no changes by itself.
 constexpr std::chrono::milliseconds kPeriod{60'000};
+/// A kubelet that is back is asked within it.
+constexpr std::chrono::milliseconds kRetry{5000};
 /// From refresh() until the kubelet is asked: devices are given out after the container's CPUs are.
 constexpr std::chrono::milliseconds kDelay{1000};
 constexpr std::chrono::milliseconds kPatience{5000};
@@ -90,7 +92,7 @@ void DeviceInventory::take_list(const v1::AllocatableResourcesResponse& allocata
                                 Result<v1::ListPodResourcesResponse> answer) {
   if (!answer) return fail(answer.error());
   trouble_.works();
-  settle(true, count_devices(allocatable, *answer));
+  settle(true, count_devices(allocatable, *answer), kPeriod);
 }
 
 void DeviceInventory::fail(const Error& error) {
@@ -98,13 +100,13 @@ void DeviceInventory::fail(const Error& error) {
   trouble_.failed(is_old ? "this kubelet is too old for it (GetAllocatableResources is unknown); zones are published "
                            "without devices"
                          : error.message);
-  settle(false, state_);
+  settle(false, state_, is_old ? kPeriod : kRetry);
 }
 
-void DeviceInventory::settle(bool works, State state) {
+void DeviceInventory::settle(bool works, State state, std::chrono::milliseconds until_next) {
   is_asking_ = false;
   works_ = works;
-  ask_again(is_stale_ ? kDelay : kPeriod);
+  ask_again(is_stale_ ? kDelay : until_next);
   const bool is_first = !std::exchange(is_settled_, true);
   if (!is_first && state == state_) return;
   state_ = std::move(state);

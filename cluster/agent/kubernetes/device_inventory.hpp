@@ -18,8 +18,9 @@
 
 namespace topolet::agent {
 
-/// Asks the kubelet's PodResources socket, which tells of no changes by itself: each minute, and soon after refresh().
-/// What was known before stays known while the kubelet does not answer. On the loop's thread, but for its end.
+/// Asks the kubelet's PodResources socket, which tells of no changes by itself: each minute, soon after refresh(), and
+/// every few seconds while it does not answer. What was known before stays known meanwhile. On the loop's thread, but
+/// for its end.
 class DeviceInventory {
  public:
   /// Devices of a pod, by container and then by resource.
@@ -50,7 +51,7 @@ class DeviceInventory {
   void take_allocatable(Result<v1::AllocatableResourcesResponse> answer);
   void take_list(const v1::AllocatableResourcesResponse& allocatable, Result<v1::ListPodResourcesResponse> answer);
   void fail(const Error& error);
-  void settle(bool works, State state);
+  void settle(bool works, State state, std::chrono::milliseconds until_next);
 
   api::HttpLoop& loop_;
   const std::function<void()> on_change_;

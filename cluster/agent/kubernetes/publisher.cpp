@@ -30,9 +30,15 @@ constexpr int kUrgentBurst = 4;
 /// the object is touched one of the scheduler's periods and this long after a change.
 constexpr std::chrono::milliseconds kTouchMargin{2000};
 constexpr std::chrono::milliseconds kFirstRetry{1000};
-constexpr std::chrono::milliseconds kLongestRetry{60'000};
+/// With a tenth of it at random no more than five seconds: so soon after the API server is back, it has the object.
+constexpr std::chrono::milliseconds kLongestRetry{4500};
+/// Until it is asked again for a Node that it does not have.
+constexpr std::chrono::milliseconds kNodePeriod{4500};
 /// Between two writes while another program writes the same object.
 constexpr std::chrono::milliseconds kContestedPeriod{10'000};
+/// Who deletes the object more often within this time, does so all the time.
+constexpr std::chrono::minutes kDeletionsMemory{1};
+constexpr int kMaxDeletions = 2;
 /// After so many conflicts in a row somebody writes all the time, and waiting is better than racing.
 constexpr int kMaxConflicts = 3;
 constexpr std::size_t kRememberedVersions = 16;
@@ -100,6 +106,7 @@ Publisher::Publisher(Options options, Deps deps)
       deps_(std::move(deps)),
       trouble_(fmt::format("the NodeResourceTopology {} cannot be written", options_.node_name), deps_.log),
       wake_trouble_("schedulers cannot be told that there is room again", deps_.log),
+      owner_(options_.node_name, deps_.api, deps_.log),
       urgent_writes_(kUrgentBurst),
       urgent_counted_(deps_.api.now()) {}
 
@@ -150,7 +157,7 @@ void Publisher::attempt() {
   if (deps_.api.now() < not_before_) return schedule_at(not_before_);
   is_busy_ = true;
   is_changed_ = is_urgent_ = false;
-  if (!std::exchange(is_node_asked_, true)) return learn_node_uid();
+  if (owner_.is_due()) return look_for_node();
   Attempt attempt{node->instance(), pods->fingerprint(), pods->acknowledged(), *devices,
                   pending_devices(*pods, *devices)};
   const BookedContainers booked = booked_containers(*node);
@@ -163,17 +170,19 @@ void Publisher::attempt() {
                       [this, attempt = std::move(attempt)](const auto& fits) { take_fits(attempt, fits); });
 }
 
-/// The object then belongs to the Node, and goes with it. Without, it is published all the same.
-void Publisher::learn_node_uid() {
-  deps_.api.request({.verb = "get", .path = "/api/v1/nodes/" + options_.node_name},
-                    [this](const api::ApiAnswer& answer) {
-                      node_uid_ = text_field(answer.body, "metadata", "uid");
-                      if (!answer.ok())
-                        deps_.log.warn("the Node {} cannot be read, so that its topology will not go with it: {}",
-                                       options_.node_name, answer.error);
-                      is_busy_ = false;
-                      attempt();
-                    });
+/// The object belongs to the Node, and goes with it. Without one there is nobody to schedule for.
+void Publisher::look_for_node() {
+  owner_.ask([this](const Status& found) {
+    counts_.has_node = owner_.is_there();
+    if (!found && found.error().code != Code::kNotFound) return failed(found.error().message);
+    if (!found) {
+      not_before_ = std::max(not_before_, deps_.api.now() + jittered(kNodePeriod));
+      is_changed_ = true;
+      return end_attempt();
+    }
+    is_busy_ = false;
+    attempt();
+  });
 }
 
 void Publisher::take_fits(const Attempt& attempt, const Result<watch::v1::FitsResponse>& fits) {
@@ -189,7 +198,7 @@ void Publisher::take_fits(const Attempt& attempt, const Result<watch::v1::FitsRe
   }
   counts_.unplaced_containers = static_cast<std::uint64_t>(fits->unplaced_size());
   const TopologyFacts facts{.node_name = options_.node_name,
-                            .node_uid = node_uid_,
+                            .node_uid = owner_.uid(),
                             .node = *node,
                             .fits = *fits,
                             .devices = attempt.devices.counts,
@@ -198,13 +207,15 @@ void Publisher::take_fits(const Attempt& attempt, const Result<watch::v1::FitsRe
                             .acknowledged = attempt.acknowledged};
   const json ours = make_topology_object(facts);
   const bool is_new = !tell_the_same(ours, current_);
-  if (!is_new && !is_touch_due_) {
+  if (!is_new && !is_touch_due_ && !is_beat_due_) {
     trouble_.works();
     retry_ = {};
     return end_attempt();
   }
   json object = with_what_others_wrote(ours, current_);
-  if (!is_new) touch(object, api::time_text(deps_.api.wall_time()));
+  const std::string now = api::time_text(deps_.api.wall_time());
+  if (!is_new && is_touch_due_) touch(object, now);
+  set_heartbeat(object, now);
   write(std::move(object));
 }
 
@@ -261,12 +272,12 @@ void Publisher::written(const json& before, json object) {
     if (text_field(attribute, "name") == "topolet.io/generation")
       counts_.generation = std::strtoull(text_field(attribute, "value").c_str(), nullptr, 10);
   }
-  const bool was_touch = tell_the_same(before, object);
+  const bool is_same = tell_the_same(before, object);
   last_written_ = current_ = std::move(object);
-  is_touch_due_ = false;
-  touch_due_.reset();
-  if (was_touch) {
-    ++counts_.touches;
+  const bool was_touch = std::exchange(is_touch_due_, false);
+  beat_later();
+  if (is_same) {
+    ++(was_touch ? counts_.touches : counts_.heartbeats);
   } else {
     touch_later();
     if (before.is_object() && has_grown(before, current_)) wake_schedulers();
@@ -282,6 +293,20 @@ void Publisher::touch_later() {
     if (touch_due_ != due) return;  // the object has changed again
     touch_due_.reset();
     is_touch_due_ = true;
+    schedule(Urgency::kUsual);
+  });
+}
+
+void Publisher::beat_later() {
+  is_beat_due_ = false;
+  std::uniform_int_distribution<std::int64_t> sooner(0, options_.heartbeat.count() / 10);
+  const std::chrono::milliseconds wait = options_.heartbeat - std::chrono::milliseconds(sooner(random_));
+  const Time due = deps_.api.now() + wait;
+  beat_due_ = due;
+  deps_.api.after(wait, [this, due] {
+    if (beat_due_ != due) return;  // the object was written meanwhile
+    is_beat_due_ = true;
+    owner_.doubt_what_is_old();
     schedule(Urgency::kUsual);
   });
 }
@@ -319,8 +344,12 @@ bool Publisher::judge(const json& object) {
   const bool is_own = std::find(own_versions_.begin(), own_versions_.end(), version) != own_versions_.end();
   // The watch may still tell of one that was written before the newest.
   if (is_own) return false;
+  const bool was_there = current_.is_object();
   current_ = object;
-  if (!object.is_object()) return false;
+  if (!object.is_object()) {
+    if (was_there) note_deletion();
+    return false;
+  }
   // A write whose answer was lost.
   if (tell_the_same(last_sent_, object)) last_written_ = object;
   if (!last_written_.is_object() || tell_the_same(last_written_, object)) return false;
@@ -331,6 +360,18 @@ bool Publisher::judge(const json& object) {
       "node, stop the other one, such as nfd-topology-updater or koordlet's",
       options_.node_name, last_writer(object));
   return true;
+}
+
+/// Whoever collects what belonged to a Node that is gone deletes it each time that it is written for that one.
+void Publisher::note_deletion() {
+  ++counts_.deletions;
+  owner_.doubt();
+  deps_.log.warn("the NodeResourceTopology {} was deleted, by somebody or with its Node; it is written again",
+                 options_.node_name);
+  const Time now = deps_.api.now();
+  const bool is_again = now - std::exchange(last_deletion_, now) < kDeletionsMemory;
+  deletions_in_a_row_ = is_again ? deletions_in_a_row_ + 1 : 1;
+  if (deletions_in_a_row_ > kMaxDeletions) not_before_ = std::max(not_before_, now + kContestedPeriod);
 }
 
 /// For schedulers that look at waiting pods again only when a Node has changed.

@@ -12,6 +12,7 @@
 
 #include "cluster/agent/kubernetes/bound_pods.hpp"
 #include "cluster/agent/kubernetes/device_inventory.hpp"
+#include "cluster/agent/kubernetes/node_owner.hpp"
 #include "cluster/api/api.hpp"
 #include "cluster/api/trouble_log.hpp"
 #include "core/base/log.hpp"
@@ -27,6 +28,9 @@ class Publisher {
     std::string node_name = {};
     /// How often schedulers look for changes (cacheResyncPeriodSeconds of NodeResourceTopologyMatch).
     std::chrono::milliseconds scheduler_resync{5000};
+    /// The longest time between two writes, and up to a tenth less: by the field that each of them changes, readers
+    /// know that the object is kept up.
+    std::chrono::milliseconds heartbeat{45'000};
   };
   struct Deps {
     api::Api& api;
@@ -45,10 +49,13 @@ class Publisher {
     std::uint64_t writes = 0;
     std::uint64_t failed_writes = 0;
     std::uint64_t touches = 0;
+    std::uint64_t heartbeats = 0;
+    std::uint64_t deletions = 0;      ///< of the object, by anybody
     std::uint64_t other_writers = 0;  ///< versions that somebody else wrote over ours
     std::uint64_t wake_ups = 0;       ///< events made for schedulers
     std::uint64_t generation = 0;     ///< of the newest object written
     std::uint64_t unplaced_containers = 0;
+    bool has_node = false;  ///< the API server has a Node of this name
   };
 
   Publisher(Options options, Deps deps);
@@ -85,10 +92,12 @@ class Publisher {
   void resolve_conflict();
   void written(const nlohmann::json& before, nlohmann::json object);
   void touch_later();
+  void beat_later();
   void failed(const std::string& why);
   void end_attempt();
   bool judge(const nlohmann::json& object);
-  void learn_node_uid();
+  void note_deletion();
+  void look_for_node();
   void wake_schedulers();
   void annotate_node();
   std::string object_path() const;
@@ -107,20 +116,23 @@ class Publisher {
   nlohmann::json last_sent_;                      ///< whether it was written or not
   std::deque<std::string> own_versions_;          ///< resourceVersions of the newest writes
   std::optional<nlohmann::json> seen_meanwhile_;  ///< while a write was under way
-  std::string node_uid_;
-  bool is_node_asked_ = false;
+  NodeOwner owner_;
 
   bool is_busy_ = false;       ///< an attempt is under way
   bool is_changed_ = false;    ///< since it began
   bool is_urgent_ = false;     ///< the same, by a pod that was bound
   bool is_touch_due_ = false;  ///< the next write is the second touch
-  int conflicts_ = 0;          ///< one after the other
+  bool is_beat_due_ = true;    ///< it is to be written though nothing in it has changed
+  int deletions_in_a_row_ = 0;
+  int conflicts_ = 0;  ///< one after the other
   std::chrono::milliseconds retry_{0};
   std::optional<Time> due_;        ///< of the next attempt
   std::optional<Time> touch_due_;  ///< of the second touch
-  Time next_write_{};              ///< not before, unless it is urgent
-  Time not_before_{};              ///< after failures, and while another program writes
-  double urgent_writes_;           ///< that may be made now
+  Time beat_due_{};                ///< of the next heartbeat
+  Time last_deletion_{};
+  Time next_write_{};     ///< not before, unless it is urgent
+  Time not_before_{};     ///< after failures, and while another program writes
+  double urgent_writes_;  ///< that may be made now
   Time urgent_counted_;
   Time next_wake_up_{};
 };

@@ -14,6 +14,8 @@ using nlohmann::json;
 
 /// Metrics are looked at less often.
 constexpr std::chrono::milliseconds kCountsPeriod{2000};
+const api::Grants kGrants = {
+    .account = "topolet-agent", .rights = "deploy/kubernetes/rbac.yaml", .pod = "deploy/kubernetes/agent.yaml"};
 
 api::Reflector::Options following(const std::string& name, const std::string& path, const std::string& selector) {
   return {.name = name, .path = path, .field_selector = selector};
@@ -27,7 +29,7 @@ Reporter::Reporter(Options options, api::ApiServer server, Node& node, WatchClie
       watch_(watch),
       log_(log),
       loop_(options_.clock),
-      client_(loop_, std::move(server)),
+      client_(loop_, std::move(server), kGrants),
       events_(
           {.node_name = options_.node_name}, client_, [this] { return pod_reflector_.has_synced() ? &pods_ : nullptr; },
           log),

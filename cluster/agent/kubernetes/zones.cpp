@@ -26,14 +26,16 @@ using nlohmann::json;
 
 constexpr const char* kGeneration = "topolet.io/generation";
 constexpr const char* kTouched = "topolet.io/touched";
-constexpr std::array<const char*, 8> kOurAttributes = {"topologyManagerPolicy",
+constexpr const char* kHeartbeat = "topolet.io/heartbeat";
+constexpr std::array<const char*, 9> kOurAttributes = {"topologyManagerPolicy",
                                                        "topologyManagerScope",
                                                        "topologyManagerMaxNUMANodes",
                                                        "nodeTopologyPodsFingerprint",
                                                        "nodeTopologyPodsFingerprintMethod",
                                                        "topolet.io/acked",
                                                        kGeneration,
-                                                       kTouched};
+                                                       kTouched,
+                                                       kHeartbeat};
 constexpr const char* kCpus = "topolet.io/cpus";
 constexpr const char* kEffectiveCapacity = "topolet.io/effective-cpu-milli";
 constexpr std::array<const char*, 2> kOurZoneAttributes = {kCpus, kEffectiveCapacity};
@@ -221,12 +223,23 @@ const json* zone_in(const json& object, const std::string& name) {
   return nullptr;
 }
 
+void set_attribute(json& object, const char* name, const std::string& value) {
+  json& attributes = object["attributes"];
+  for (json& other : attributes) {
+    if (text_field(other, "name") == name) {
+      other["value"] = value;
+      return;
+    }
+  }
+  attributes.push_back(attribute(name, value));
+}
+
 /// What is ours in an object, but for what changes without meaning.
 json essence(const json& object) {
   json essence = {{"attributes", json::array()}, {"zones", json::array()}};
   for (const json& attribute : list_field(object, "attributes")) {
     const std::string name = text_field(attribute, "name");
-    if (is_among(name, kOurAttributes) && name != kGeneration && name != kTouched)
+    if (is_among(name, kOurAttributes) && name != kGeneration && name != kTouched && name != kHeartbeat)
       essence["attributes"].push_back(attribute);
   }
   for (const json& zone : list_field(object, "zones")) {
@@ -317,15 +330,8 @@ bool has_grown(const json& before, const json& now) {
   return false;
 }
 
-void touch(json& object, const std::string& time) {
-  json& attributes = object["attributes"];
-  for (json& attribute : attributes) {
-    if (text_field(attribute, "name") == kTouched) {
-      attribute["value"] = time;
-      return;
-    }
-  }
-  attributes.push_back(attribute(kTouched, time));
-}
+void touch(json& object, const std::string& time) { set_attribute(object, kTouched, time); }
+
+void set_heartbeat(json& object, const std::string& time) { set_attribute(object, kHeartbeat, time); }
 
 }  // namespace topolet::agent

@@ -17,6 +17,7 @@ namespace {
 using nlohmann::json;
 using std::chrono::hours;
 using std::chrono::milliseconds;
+using std::chrono::minutes;
 using std::chrono::seconds;
 using ::testing::AllOf;
 using ::testing::ElementsAre;
@@ -113,7 +114,30 @@ class PublisherTest : public ::testing::Test {
   bool is_topoletd_slow_ = false;  ///< it answers when answer_ is called
   std::function<void()> answer_;
   std::vector<milliseconds> asked_what_fits_;
-  Publisher publisher_{{.node_name = "n1", .scheduler_resync = milliseconds(1000)}, deps()};
+  Publisher publisher_{{.node_name = "n1", .scheduler_resync = milliseconds(1000), .heartbeat = hours(10'000)}, deps()};
+};
+
+/// The same with heartbeats.
+class HeartbeatTest : public PublisherTest {
+ protected:
+  static std::string heartbeat(const json& object) { return attribute(object, "topolet.io/heartbeat"); }
+  std::string owner() { return object()["metadata"]["ownerReferences"][0]["uid"]; }
+  std::string node_uid() { return api_.get(kNodes + "/n1")["metadata"]["uid"]; }
+  /// As a collector of what has no owner: 0.2 s after each write. True if it did.
+  bool collect() {
+    pass(milliseconds(200));
+    const json now = object();
+    const json node = api_.get(kNodes + "/n1");
+    if (!now.contains("metadata") || now["kind"] == "Status") return false;
+    const bool is_owned =
+        node.contains("metadata") && node["kind"] != "Status" && node["metadata"].value("uid", "") == owner();
+    if (is_owned) return false;
+    api_.remove(kTopologies + "/n1");
+    beating_.take_object(json());
+    return true;
+  }
+
+  Publisher beating_{{.node_name = "n1", .scheduler_resync = milliseconds(1000)}, deps()};
 };
 
 TEST_F(PublisherTest, WritesOnceForAllThatComesTogetherAndThenNotWithinASecond) {
@@ -249,8 +273,8 @@ TEST_F(PublisherTest, TriesAgainLaterAfterEachFailure) {
     std::vector<milliseconds> pauses;
     for (std::size_t i = first + 1; i < first + 10; ++i) pauses.push_back(tries.at(i) - tries[i - 1]);
     std::vector<::testing::Matcher<milliseconds>> expected;
-    for (const int pause_s : {1, 2, 4, 8, 16, 32, 60, 60, 60})
-      expected.push_back(is_within(seconds(pause_s), milliseconds(pause_s * 1100)));
+    for (const int pause_ms : {1000, 2000, 4000, 4500, 4500, 4500, 4500, 4500, 4500})
+      expected.push_back(is_within(milliseconds(pause_ms), milliseconds(std::min(5000, pause_ms * 11 / 10))));
     EXPECT_THAT(pauses, ElementsAreArray(expected));
   }
   EXPECT_EQ(publisher_.counts().failed_writes, 18U);
@@ -269,6 +293,127 @@ TEST_F(PublisherTest, WritesAgainAtOnceAfterAConflictButNotAfterMany) {
   for (const std::size_t i : {4, 5, 6})
     EXPECT_THAT(tries[i] - tries[i - 1], is_within(milliseconds(1000), milliseconds(1100))) << i;
   EXPECT_EQ(publisher_.counts().other_writers, 0U);
+}
+
+TEST_F(HeartbeatTest, IsWrittenAtLeastEachMinuteAndAtTheBeginning) {
+  beating_.take_object(json());
+  pass(minutes(10));
+  const std::vector<milliseconds> times = writes();
+  ASSERT_GE(times.size(), 10U);
+  for (std::size_t i = 2; i < times.size(); ++i) EXPECT_LE(times[i] - times[i - 1], minutes(1)) << i;
+  EXPECT_LE(times.size(), 20U) << "no more than it takes";
+  EXPECT_GE(beating_.counts().heartbeats, 9U);
+  const json before = object();
+  EXPECT_NE(heartbeat(before), "");
+  pass(minutes(1));
+  EXPECT_NE(heartbeat(object()), heartbeat(before));
+  EXPECT_TRUE(tell_the_same(object(), before));
+  // Another process finds the object as it should be.
+  const std::string last = heartbeat(object());
+  Publisher next({.node_name = "n1"}, deps());
+  next.take_object(object());
+  pass(seconds(1));
+  EXPECT_NE(heartbeat(object()), last);
+}
+
+TEST_F(HeartbeatTest, EndsWhileTheNodeIsNotKnownForCertain) {
+  beating_.take_object(json());
+  pass(minutes(2));
+  is_node_known_ = false;
+  const std::size_t before = count_writes();
+  pass(hours(1));
+  EXPECT_EQ(count_writes(), before);
+  is_node_known_ = true;
+  beating_.something_changed();
+  pass(seconds(1));
+  EXPECT_EQ(count_writes(), before + 1);
+}
+
+TEST_F(HeartbeatTest, GoesWithOtherWritesWhereThereAreAny) {
+  beating_.take_object(json());
+  for (std::uint32_t i = 0; i < 120; ++i) {
+    fits_.mutable_nodes(0)->set_exclusive_cpus(i % 4);
+    beating_.something_changed();
+    pass(seconds(10));
+  }
+  EXPECT_EQ(beating_.counts().heartbeats, 0U);
+}
+
+TEST_F(HeartbeatTest, BelongsToTheNodeThatWasRegisteredAgain) {
+  beating_.take_object(json());
+  pass(seconds(10));
+  ASSERT_EQ(owner(), node_uid());
+  api_.remove(kNodes + "/n1");
+  api_.put(kNodes, {{"metadata", {{"name", "n1"}}}});
+  ASSERT_TRUE(collect());
+  pass(seconds(1));
+  EXPECT_EQ(owner(), node_uid());
+  EXPECT_FALSE(collect()) << "and stays";
+  EXPECT_EQ(beating_.counts().deletions, 1U);
+}
+
+TEST_F(HeartbeatTest, IsAskedForANodeThatIsNotThereAndNotWrittenForIt) {
+  api_.remove(kNodes + "/n1");
+  beating_.take_object(json());
+  pass(hours(1));
+  EXPECT_THAT(writes(), IsEmpty()) << "not registered yet";
+  EXPECT_FALSE(beating_.counts().has_node);
+  api_.put(kNodes, {{"metadata", {{"name", "n1"}}}});
+  pass(seconds(6));
+  ASSERT_THAT(writes(), SizeIs(1));
+  EXPECT_EQ(owner(), node_uid());
+  EXPECT_TRUE(beating_.counts().has_node);
+  api_.remove(kNodes + "/n1");
+  ASSERT_TRUE(collect());
+  const std::size_t before = count_writes();
+  pass(hours(1));
+  EXPECT_EQ(count_writes(), before) << "deleted and not registered again";
+}
+
+TEST_F(HeartbeatTest, EndsSomeTimeAfterItsNodeWhereNobodyCollectsTheObject) {
+  beating_.take_object(json());
+  pass(minutes(2));
+  api_.remove(kNodes + "/n1");
+  pass(minutes(6));
+  const std::size_t before = count_writes();
+  pass(hours(1));
+  EXPECT_EQ(count_writes(), before);
+  api_.put(kNodes, {{"metadata", {{"name", "n1"}}}});
+  pass(seconds(6));
+  EXPECT_EQ(owner(), node_uid());
+}
+
+TEST_F(HeartbeatTest, IsWrittenForANodeThatMayNotBeRead) {
+  api_.refuse("GET", 403, 1);
+  beating_.take_object(json());
+  pass(seconds(1));
+  ASSERT_THAT(writes(), SizeIs(1));
+  EXPECT_FALSE(object()["metadata"].contains("ownerReferences"));
+  pass(minutes(1));
+  EXPECT_EQ(owner(), node_uid()) << "it is asked again";
+}
+
+TEST_F(HeartbeatTest, IsNotWrittenBeforeItIsKnownWhetherThereIsANode) {
+  api_.refuse("GET", 500, 2);
+  beating_.take_object(json());
+  pass(milliseconds(900));
+  EXPECT_THAT(writes(), IsEmpty());
+  pass(seconds(4));
+  EXPECT_EQ(owner(), node_uid());
+}
+
+TEST_F(HeartbeatTest, IsWrittenInNoHurryWhereSomebodyDeletesTheObjectAllTheTime) {
+  beating_.take_object(json());
+  pass(seconds(30));
+  const std::size_t before = count_writes();
+  for (int i = 0; i < 600; ++i) {
+    pass(milliseconds(100));
+    if (object()["kind"] == "Status" || !object().contains("metadata")) continue;
+    api_.remove(kTopologies + "/n1");
+    beating_.take_object(json());
+  }
+  EXPECT_LE(count_writes() - before, 9U);
+  EXPECT_GE(count_writes() - before, 5U);
 }
 
 TEST_F(PublisherTest, WakesSchedulersOnceASecondWhenThereIsRoomAgainAndPodsWait) {

@@ -1,0 +1,49 @@
+// The Node object that this node's NodeResourceTopology belongs to, and goes with.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "cluster/api/api.hpp"
+#include "cluster/api/trouble_log.hpp"
+#include "core/base/log.hpp"
+#include "core/base/result.hpp"
+
+namespace topolet::agent {
+
+/// On the loop's thread. A Node that is deleted and registered again is another one, with another uid: what belongs to
+/// the first is deleted as often as it is written. So its uid is asked again whenever it may be another one.
+class NodeOwner {
+ public:
+  NodeOwner(std::string node_name, api::Api& api, Log& log);
+  NodeOwner(const NodeOwner&) = delete;
+  NodeOwner& operator=(const NodeOwner&) = delete;
+
+  /// Whether ask() has to come first.
+  bool is_due() const { return is_due_; }
+  /// What is known may be wrong.
+  void doubt() { is_due_ = true; }
+  /// The same where it was never told, or was told long ago.
+  void doubt_what_is_old();
+  /// OK: uid() may be relied on, and is empty where this program may not read Nodes. NOT_FOUND: there is no such Node.
+  /// UNAVAILABLE: nobody knows, and it stays due.
+  void ask(std::function<void(const Status&)> then);
+  const std::string& uid() const { return uid_; }
+  /// As it was told last.
+  bool is_there() const { return is_there_; }
+
+ private:
+  Status take(const api::ApiAnswer& answer);
+
+  const std::string node_name_;
+  api::Api& api_;
+  Log& log_;
+  api::TroubleLog missing_;
+  api::TroubleLog unreadable_;
+  std::string uid_;
+  bool is_due_ = true;
+  bool is_there_ = false;
+  api::Api::Clock::time_point told_{};
+};
+
+}  // namespace topolet::agent

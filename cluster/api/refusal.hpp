@@ -1,0 +1,21 @@
+// What to do about a 403 of the API server: which of the files that are applied to the cluster grants what it refuses.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace topolet::api {
+
+/// Where a program's rights come from.
+struct Grants {
+  std::string account;  ///< "topolet-agent": its service account, ClusterRole and Role
+  std::string rights;   ///< "deploy/kubernetes/rbac.yaml": the file with these
+  std::string pod;      ///< the file with the pod that has this account
+  std::string policies = "deploy/kubernetes/policies.yaml";
+};
+
+/// What is to be done, as the end of a sentence: "; deploy/kubernetes/rbac.yaml grants it …". Empty where no file of
+/// ours has to do with it. `message`: the server's.
+std::string advice_on_refusal(const Grants& grants, std::string_view message);
+
+}  // namespace topolet::api
