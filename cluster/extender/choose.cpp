@@ -376,7 +376,7 @@ bool fits_empty_node(const NodeZones& node, const Demand& demand) {
 }  // namespace
 
 Result<Choice> choose_zones(const FreeZones& zones, const Demand& demand) {
-  if (const Status usable = check_usable(zones, demand); !usable) return usable.error();
+  if (const Status usable = check_usable(zones); !usable) return usable.error();
   Result<Choice> choice = ZoneChooser(zones, demand).choose();
   if (choice || demand.containers.size() == 1) return choice;
   return Error{choice.error().code,

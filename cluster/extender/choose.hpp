@@ -22,6 +22,8 @@ struct FreeZones {
   bool has_cpus = false;  ///< some zone publishes CPUs
   /// What was promised there has not shown up for too long: what is published is not to be relied on.
   bool is_stale = false;
+  /// Nothing was heard of the node's agent for too long: the same.
+  bool is_silent = false;
 };
 
 /// In NodeZones::zones, ascending.

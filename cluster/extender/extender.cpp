@@ -22,6 +22,9 @@ constexpr std::chrono::seconds kLongestEnd{8};
 constexpr std::chrono::milliseconds kLookAgain{50};
 constexpr std::string_view kForwarded = "/forwarded";
 constexpr const char* kJson = "application/json";
+const api::Grants kGrants = {.account = "topolet-extender",
+                             .rights = "deploy/kubernetes/extender.yaml",
+                             .pod = "deploy/kubernetes/extender.yaml"};
 
 bool is_call(std::string_view path) { return path == "/filter" || path == "/prioritize" || path == "/bind"; }
 
@@ -58,7 +61,7 @@ struct Extender::Incoming {
 };
 
 Extender::Extender(Options options, api::ApiServer server, http::TlsFiles& tls, Log& log)
-    : options_(std::move(options)), tls_(tls), log_(log), client_(loop_, std::move(server)) {}
+    : options_(std::move(options)), tls_(tls), log_(log), client_(loop_, std::move(server), kGrants) {}
 
 Extender::~Extender() { stop(); }
 
@@ -98,8 +101,6 @@ void Extender::begin_on_loop() {
   following.name = "the NodeResourceTopologies";
   following.path = kTopologyPath;
   following.page_size = kPageSize;
-  // There are two replicas, and what they do not see they choose wrongly by.
-  following.longest_pause = std::chrono::seconds(5);
   api::Reflector::Handlers handlers;
   handlers.on_listed = [this](const json& object) {
     listed_.push_back(api::text_field(object, "metadata", "name"));
@@ -108,6 +109,7 @@ void Extender::begin_on_loop() {
   handlers.on_list = [this](const std::vector<json>&) {
     {
       MutexLock lock(shared_.mutex);
+      shared_.heartbeats.keep_only(listed_);
       shared_.book.keep_only(std::exchange(listed_, {}));
       shared_.is_synced = true;
       log_.info("{} nodes publish their zones", shared_.book.node_count());
@@ -117,6 +119,7 @@ void Extender::begin_on_loop() {
   handlers.on_change = [this](std::string_view type, const json& object) { take_object(type, object); };
   reflector_ = std::make_unique<api::Reflector>(client_, std::move(following), std::move(handlers), log_);
   reflector_->start();
+  look_for_silent_nodes();
   if (!options_.lease) return begin_leading();
   election_ = std::make_unique<api::LeaderElection>(
       client_, *options_.lease, api::LeaderElection::Handlers{[this] { begin_leading(); }, [this] { end_leading(); }},
@@ -134,14 +137,38 @@ void Extender::end_leading() {
   binder_->end();
 }
 
+/// Nobody tells of an agent that has ended.
+void Extender::look_for_silent_nodes() {
+  constexpr std::size_t kMostNamed = 10;
+  std::vector<std::string> silent;
+  {
+    MutexLock lock(shared_.mutex);
+    silent = shared_.heartbeats.pass(loop_.now(), reflector_->is_watching());
+    for (const std::string& name : silent) shared_.book.set_silent(name, true);
+  }
+  if (!silent.empty()) {
+    const std::size_t named = std::min(silent.size(), kMostNamed);
+    log_.warn("nothing is heard any more of the agents of {} nodes, which get no pods that ask for zones: {}{}",
+              silent.size(), fmt::join(silent.begin(), silent.begin() + static_cast<std::ptrdiff_t>(named), ", "),
+              named < silent.size() ? ", …" : "");
+  }
+  loop_.after(Heartbeats::kLookEvery, [this] { look_for_silent_nodes(); });
+}
+
 void Extender::take_object(std::string_view type, const json& object) {
   MutexLock lock(shared_.mutex);
   if (type == "DELETED") {
-    shared_.book.remove_node(api::text_field(object, "metadata", "name"));
-    return;
+    const std::string name = api::text_field(object, "metadata", "name");
+    shared_.heartbeats.forget(name);
+    return shared_.book.remove_node(name);
   }
   NodeZones node = read_node_zones(object, shared_.book.names());
-  if (!node.name.empty()) shared_.book.set_node(std::move(node));
+  if (node.name.empty()) return;
+  if (shared_.heartbeats.note(node.name, node.heartbeat)) {
+    shared_.book.set_silent(node.name, false);
+    log_.info("the agent of node {} is heard of again", node.name);
+  }
+  shared_.book.set_node(std::move(node));
 }
 
 std::optional<http::HttpResponse> Extender::refusal_of(const std::string& client_name) {

@@ -71,6 +71,7 @@ class Extender {
   void give_up_when_idle(const std::shared_ptr<std::promise<void>>& given_up);
   void begin_leading();
   void end_leading();
+  void look_for_silent_nodes();
   void take_object(std::string_view type, const nlohmann::json& object);
   /// Null where it is not known any more.
   nlohmann::json node_json(const std::string& name) const;

@@ -90,7 +90,7 @@ class QuickFit {
 
 /// What is known without a closer look; nothing where it takes one.
 std::optional<Result<Fit>> look_quickly(const FreeZones& zones, const Demand& demand) {
-  if (const Status usable = check_usable(zones, demand); !usable) return usable.error();
+  if (const Status usable = check_usable(zones); !usable) return usable.error();
   // In pod scope all containers are as one, which is the same for one.
   if (QuickFit::is_for(demand) && (!zones.node.is_pod_scope || demand.containers.size() == 1)) {
     if (const auto fit = QuickFit(zones, demand).fit()) return *fit;

@@ -43,7 +43,9 @@ std::string Metrics::text(const Numbers& now) const {
   add({"topolet_extender_build_info", "The version of topolet-extender."}, 1, {{"version", TOPOLET_VERSION}});
   add({"topolet_extender_leads", "Whether this replica leads."}, now.leads ? 1 : 0);
   add({"topolet_extender_nodes", "Nodes that publish zones."}, static_cast<double>(now.nodes));
-  add({"topolet_extender_stale_nodes", "Nodes that do not count a pod that was bound to them for a minute or longer."},
+  add({"topolet_extender_stale_nodes",
+       "Nodes that do not count a pod that was bound to them, or whose agent was not heard of, for a minute or "
+       "longer."},
       static_cast<double>(now.stale_nodes));
   add({"topolet_extender_promises", "Pods whose zones are kept free until their node counts them."},
       static_cast<double>(now.promises));

@@ -38,6 +38,7 @@ struct NodeZones {
   /// The beginnings of the uids of the pods that `available` counts, in order.
   std::vector<std::string> acknowledged;
   bool has_acknowledgements = false;  ///< it tells of them at all, as topolet-agent does
+  std::string heartbeat;              ///< another text each time that the node's agent has written; empty: it has none
 
   bool acknowledges(const std::string& uid) const;
   std::uint16_t distance(std::size_t from, std::size_t to) const;

@@ -87,10 +87,11 @@ bool must_be_one(const NodeZones& node, const Demand& demand) {
   return demand.policy == ZonePolicy::kSingle || node.policy == NodePolicy::kSingleNumaNode;
 }
 
-Status check_usable(const FreeZones& zones, const Demand& demand) {
+Status check_usable(const FreeZones& zones) {
   if (!zones.has_cpus) return refused("publishes no NUMA zones with CPUs");
-  if (zones.is_stale && demand.policy == ZonePolicy::kSingle)
-    return refused("what was promised here before has not shown up, so its zones are not relied on");
+  if (zones.is_silent)
+    return refused("its agent has not been heard of for a minute or longer, so its zones are not relied on");
+  if (zones.is_stale) return refused("what was promised here before has not shown up, so its zones are not relied on");
   return {};
 }
 

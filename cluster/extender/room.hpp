@@ -42,7 +42,7 @@ std::int64_t share_of_cpu(const Zone& zone);
 /// Whether a container may be on one zone only.
 bool must_be_one(const NodeZones& node, const Demand& demand);
 /// FAILED_PRECONDITION where nothing can be placed by zones at all.
-Status check_usable(const FreeZones& zones, const Demand& demand);
+Status check_usable(const FreeZones& zones);
 /// How a reason ends that says whether it is of use to wait.
 inline constexpr const char* kNotNow = "not now";
 inline constexpr const char* kNever = "never, even when the node is empty";

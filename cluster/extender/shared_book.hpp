@@ -10,6 +10,7 @@
 #include <string>
 
 #include "cluster/extender/demand.hpp"
+#include "cluster/extender/heartbeats.hpp"
 #include "cluster/extender/zone_book.hpp"
 #include "core/base/mutex.hpp"
 
@@ -18,6 +19,7 @@ namespace topolet::extender {
 struct SharedBook {
   Mutex mutex;
   ZoneBook book TOPOLET_GUARDED_BY(mutex);
+  Heartbeats heartbeats TOPOLET_GUARDED_BY(mutex);
   bool is_synced TOPOLET_GUARDED_BY(mutex) = false;  ///< all nodes' objects were read once
   std::atomic<bool> has_waiting_binds = false;       ///< more than the API server is given at once
 };

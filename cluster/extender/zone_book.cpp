@@ -140,10 +140,15 @@ void ZoneBook::remove_node(const std::string& name) {
   if (found == nodes_.end()) return;
   Node& node = *found->second;
   node.is_published = false;
+  node.is_silent = false;
   node.zones = {};
   node.zones.name = name;
   recount(node);
   drop_if_empty(name);
+}
+
+void ZoneBook::set_silent(const std::string& name, bool is_silent) {
+  if (const auto found = nodes_.find(name); found != nodes_.end()) found->second->is_silent = is_silent;
 }
 
 void ZoneBook::keep_only(const std::vector<std::string>& names) {
@@ -346,7 +351,7 @@ void ZoneBook::drop(const Promise& due) {
 std::optional<ZoneBook::NodeView> ZoneBook::view(std::string_view name) const {
   const Node* node = find(name);
   if (node == nullptr) return std::nullopt;
-  return NodeView{node->zones, node->free, node->is_stale};
+  return NodeView{node->zones, node->free, node->is_stale || node->is_silent};
 }
 
 std::vector<std::string> ZoneBook::node_names() const {
@@ -365,8 +370,9 @@ std::vector<Promise> ZoneBook::promises() const {
 }
 
 std::size_t ZoneBook::stale_nodes() const {
-  return static_cast<std::size_t>(
-      std::count_if(nodes_.begin(), nodes_.end(), [](const auto& entry) { return entry.second->is_stale; }));
+  return static_cast<std::size_t>(std::count_if(nodes_.begin(), nodes_.end(), [](const auto& entry) {
+    return entry.second->is_stale || entry.second->is_silent;
+  }));
 }
 
 }  // namespace topolet::extender

@@ -64,6 +64,8 @@ class ZoneBook {
   /// is promised no more.
   void set_node(NodeZones node);
   void remove_node(const std::string& name);
+  /// Whether nothing is heard of its agent any more: nothing is chosen there then.
+  void set_silent(const std::string& name, bool is_silent);
   /// All there are: others are gone.
   void keep_only(const std::vector<std::string>& names);
   ResourceNames& names() { return names_; }
@@ -109,7 +111,7 @@ class ZoneBook {
   struct NodeView {
     const NodeZones& zones;
     const std::vector<Amounts>& free;
-    bool is_stale = false;
+    bool is_stale = false;  ///< or silent
   };
   std::optional<NodeView> view(std::string_view node) const;
   std::vector<std::string> node_names() const;
@@ -126,6 +128,7 @@ class ZoneBook {
     std::vector<bool> has_promises;
     bool has_cpus = false;
     bool is_stale = false;
+    bool is_silent = false;
     bool never_acknowledges = false;  ///< pods that were bound to it, as it turned out
     std::vector<std::uint64_t> promises;
   };
@@ -136,7 +139,7 @@ class ZoneBook {
   using Nodes = std::unordered_map<std::string, std::unique_ptr<Node>, TextHash, std::equal_to<>>;
 
   static FreeZones free_zones(const Node& node) {
-    return {node.zones, node.free, node.free_cpu, node.has_promises, node.has_cpus, node.is_stale};
+    return {node.zones, node.free, node.free_cpu, node.has_promises, node.has_cpus, node.is_stale, node.is_silent};
   }
   const Node* find(std::string_view node) const;
   std::uint64_t add(Promise promise);

@@ -87,8 +87,9 @@ TEST_F(ZoneBookTest, ANodeThatDoesNotCountItsPodsIsStale) {
   EXPECT_EQ(book_.stale_nodes(), 1U);
   EXPECT_THAT(book_.choose("n1", demand("bbbbbbbb-1", "2", ZonePolicy::kSingle)).error().message,
               HasSubstr("has not shown up"));
-  EXPECT_TRUE(book_.choose("n1", demand("bbbbbbbb-1", "2")).has_value());
-  EXPECT_FALSE(book_.choose("n1", demand("bbbbbbbb-1", "7")).has_value()) << "what was promised is kept";
+  for (const ZonePolicy policy : {ZonePolicy::kFewest, ZonePolicy::kAny})
+    EXPECT_FALSE(book_.choose("n1", demand("bbbbbbbb-1", "2", policy)).has_value()) << "whatever the policy";
+  EXPECT_EQ(free_milli(0), 6000) << "what was promised is kept";
   publish({.zones = {{.available = 6, .allocatable = 8}}, .acknowledged = "aaaaaaaa"});
   EXPECT_TRUE(book_.choose("n1", demand("bbbbbbbb-1", "6", ZonePolicy::kSingle)).has_value());
 }
@@ -197,7 +198,27 @@ TEST_F(ZoneBookTest, ANodeThatTellsOfNoPodsIsStaleAndCountsEachPodOnce) {
   EXPECT_EQ(free_milli(0), 4000);
   EXPECT_THAT(book_.choose("n1", demand("bbbbbbbb-1", "2", ZonePolicy::kSingle)).error().message,
               HasSubstr("has not shown up"));
-  EXPECT_TRUE(book_.choose("n1", demand("bbbbbbbb-1", "4")).has_value());
+  EXPECT_FALSE(book_.choose("n1", demand("bbbbbbbb-1", "4")).has_value());
+}
+
+TEST_F(ZoneBookTest, NothingIsChosenOnANodeThatIsSilent) {
+  publish({.zones = {{4}}});
+  book_.set_silent("n1", true);
+  publish({.zones = {{4}}});
+  EXPECT_EQ(book_.stale_nodes(), 1U);
+  EXPECT_TRUE(book_.view("n1")->is_stale);
+  for (const ZonePolicy policy : {ZonePolicy::kSingle, ZonePolicy::kFewest, ZonePolicy::kAny}) {
+    const Demand asked = demand("aaaaaaaa-1", "2", policy);
+    EXPECT_THAT(book_.check("n1", asked).error().message, HasSubstr("has not been heard of"));
+    EXPECT_FALSE(book_.fit("n1", asked).has_value());
+    EXPECT_FALSE(book_.reserve("n1", asked, now_).has_value());
+  }
+  book_.set_silent("n1", false);
+  EXPECT_TRUE(book_.choose("n1", demand("aaaaaaaa-1", "2")).has_value());
+  book_.set_silent("n1", true);
+  book_.remove_node("n1");
+  publish({.zones = {{4}}});
+  EXPECT_TRUE(book_.choose("n1", demand("aaaaaaaa-1", "2")).has_value()) << "another object";
 }
 
 TEST_F(ZoneBookTest, WhatIsRememberedOfAPodIsWhatWasChosenForIt) {
