@@ -1,7 +1,8 @@
 # shellcheck shell=bash disable=SC2034,SC2154 # constants and workdir are shared between the files
 # A control plane without nodes: etcd, kube-apiserver and, if it is asked for, kube-scheduler, of one release.
 #
-#   build_cluster CACHE PROGRAM…              builds the programs, or takes them from the cache
+#   use_cluster RELEASE                       all that follows is about this one of kClusterReleases; the first, unless told
+#   build_cluster CACHE PROGRAM…              builds the programs, or takes them from the cache; they come first in PATH
 #   start_control_plane DIRECTORY [OPTION…]   etcd and kube-apiserver; DIRECTORY/admin.kubeconfig may do everything
 #   write_user DIRECTORY NAME USER [GROUP…]   writes DIRECTORY/NAME.kubeconfig, with a client certificate
 #   write_token DIRECTORY NAME TOKEN          writes DIRECTORY/NAME.kubeconfig, with a token
@@ -13,15 +14,29 @@
 # DIRECTORY holds all of it: keys, data, PROGRAM.log and PROGRAM.pid. If it is a workdir, remove_workdir ends whatever
 # still runs there. Everything listens on 127.0.0.1.
 
-kClusterModule=tests/conformance/cluster
-kClusterVersion=v1.34.4
-declare -A kClusterPrograms=(
-  [etcd]=go.etcd.io/etcd/server/v3
-  [helm]=helm.sh/helm/v3/cmd/helm
-  [kube-apiserver]=k8s.io/kubernetes/cmd/kube-apiserver
-  [kube-scheduler]=./kube-scheduler
-  [kubectl]=k8s.io/kubernetes/cmd/kubectl
-)
+kClusterReleases=(1.34 1.37)
+declare -A kClusterPrograms
+
+# The scheduler of 1.34 is built together with the plugin NodeResourceTopologyMatch, which is not to be had for 1.37.
+use_cluster() {
+  kClusterPrograms=(
+    [etcd]=go.etcd.io/etcd/server/v3
+    [kube-apiserver]=k8s.io/kubernetes/cmd/kube-apiserver
+    [kubectl]=k8s.io/kubernetes/cmd/kubectl
+  )
+  case $1 in
+    1.34)
+      kClusterModule=tests/conformance/cluster kClusterVersion=v1.34.4
+      kClusterPrograms+=([helm]=helm.sh/helm/v3/cmd/helm [kube-scheduler]=./kube-scheduler)
+      ;;
+    1.37)
+      kClusterModule=tests/conformance/cluster-1.37 kClusterVersion=v1.37.2
+      kClusterPrograms+=([kube-scheduler]=k8s.io/kubernetes/cmd/kube-scheduler)
+      ;;
+    *) die "no control plane of Kubernetes $1 is known here, but of ${kClusterReleases[*]}" ;;
+  esac
+}
+use_cluster "${kClusterReleases[0]}"
 
 # Programs that are built as modules do not know their version. Helm believes in Kubernetes 1.20 then.
 cluster_link_flags() {
@@ -35,7 +50,8 @@ cluster_link_flags() {
 cluster_programs() {
   local sum
   sum=$({
-    cat "$kClusterModule"/go.{mod,sum} "$kClusterModule"/kube-scheduler/*.go
+    cat "$kClusterModule"/go.{mod,sum}
+    if [[ -d $kClusterModule/kube-scheduler ]]; then cat "$kClusterModule"/kube-scheduler/*.go; fi
     cluster_link_flags
     go env GOVERSION
   } | sha256sum)
