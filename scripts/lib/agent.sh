@@ -82,11 +82,11 @@ YAML
   check through "agent: the kind NodeResourceTopology is there" 20 logged kube "$workdir" admin get "$kTopology"
 }
 
-# start_agent NODE
+# start_agent NODE: $agent_user is the name of a kubeconfig.
 start_agent() {
   kAgentMetrics=127.0.0.1:$(free_port)
   run_program "$workdir" topolet-agent "$kAgentProgram" --watch "unix://$workdir/watch.sock" --node-name "$1" \
-    --kubernetes "$workdir/admin.kubeconfig" --pod-resources none --metrics-address "$kAgentMetrics" --page-address none
+    --kubernetes "$workdir/${agent_user:-admin}.kubeconfig" --pod-resources none --metrics-address "$kAgentMetrics" --page-address none
 }
 
 make_pod() {

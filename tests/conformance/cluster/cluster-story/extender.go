@@ -37,6 +37,7 @@ type Extenders struct {
 	cpu      float64 // seconds, of those that have ended
 	peak     int     // KiB
 	kills    int
+	freezes  int
 }
 
 type replica struct {
@@ -116,28 +117,54 @@ func (e *Extenders) waitForLeader(ctx context.Context) error {
 	return fmt.Errorf("no replica of topolet-extender leads; see their logs in %s", e.options.Directory)
 }
 
-// killLeaders kills the replica that leads, again and again, as a crash would, and starts it anew.
+// The leader's Lease has expired by then.
+const freezeTime = 10 * time.Second
+
+// killLeaders kills the replica that leads, again and again, as a crash would, and starts it anew. Every third time it is
+// only frozen for a while, in which the other one has its place.
 func (e *Extenders) killLeaders(ctx context.Context) error {
-	for {
+	for turn := 1; ; turn++ {
 		pause(ctx, e.options.KillExtender)
 		if ctx.Err() != nil {
 			return nil
 		}
-		leader := e.leader(ctx)
-		for _, r := range e.replicas {
-			// It adds digits to its name, for each time that it runs.
-			if !strings.HasPrefix(leader, r.name+"_") {
-				continue
-			}
+		r := e.leading(ctx)
+		switch {
+		case r == nil:
+		case turn%3 == 0:
+			e.freeze(ctx, r)
+		default:
 			e.end(r, syscall.SIGKILL)
-			e.mutex.Lock()
-			e.kills++
-			e.mutex.Unlock()
+			e.countOne(&e.kills)
 			if err := e.start(r); err != nil {
 				return err
 			}
 		}
 	}
+}
+
+// leading is the replica that has the Lease, or null. It adds digits to its name, for each time that it runs.
+func (e *Extenders) leading(ctx context.Context) *replica {
+	leader := e.leader(ctx)
+	for _, r := range e.replicas {
+		if strings.HasPrefix(leader, r.name+"_") {
+			return r
+		}
+	}
+	return nil
+}
+
+func (e *Extenders) freeze(ctx context.Context, r *replica) {
+	_ = r.process.Process.Signal(syscall.SIGSTOP)
+	pause(ctx, freezeTime)
+	_ = r.process.Process.Signal(syscall.SIGCONT)
+	e.countOne(&e.freezes)
+}
+
+func (e *Extenders) countOne(number *int) {
+	e.mutex.Lock()
+	defer e.mutex.Unlock()
+	*number++
 }
 
 func (e *Extenders) end(r *replica, signal syscall.Signal) {

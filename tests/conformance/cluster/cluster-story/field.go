@@ -26,8 +26,9 @@ func (s *Story) playField(ctx context.Context) (*Result, error) {
 		if !s.waitFor(ctx, s.isFieldFree) {
 			return nil, fmt.Errorf("%s does not publish that it is free", fieldNode)
 		}
-		pod := PlannedPod{Name: fmt.Sprintf("field-%02d", i), Exclusive: true, Milli: fieldCPUs * 1000}
-		s.planned[pod.Name] = pod
+		pod := PlannedPod{Name: fmt.Sprintf("field-%02d", i), Guaranteed: true,
+			Parts: []Part{{Name: mainName, Milli: fieldCPUs * 1000, Memory: memoryBytes}}}
+		s.setPlanned(pod)
 		if err := s.create(ctx, pod); err != nil {
 			return nil, err
 		}
@@ -100,7 +101,7 @@ func (s *Story) removeField(ctx context.Context, pod string) {
 	node := s.nodes[record.Node]
 	done := make(chan struct{})
 	s.later(0, node, func() {
-		s.endPod(ctx, node, record.Object)
+		s.endPod(ctx, &Running{node: node, pod: record.Object, planned: s.plannedOf(pod)})
 		close(done)
 	})
 	<-done
@@ -110,8 +111,5 @@ func (s *Story) judgeFields() (*Result, error) {
 	s.result.SchedulerCPU = cpuSecondsOf(s.schedulerPID)
 	s.countExtenders()
 	s.countPods()
-	if s.result.Faults == nil {
-		s.result.Faults = []string{}
-	}
-	return &s.result, nil
+	return s.finish()
 }

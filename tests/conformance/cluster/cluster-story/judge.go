@@ -5,34 +5,49 @@ import (
 	"fmt"
 	"math/rand"
 	"os"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
-
-	corev1 "k8s.io/api/core/v1"
 )
 
 // Result is what one run came to. Times are in seconds, from the pod's creation.
 type Result struct {
-	Pods            int      `json:"pods"`
-	Bound           int      `json:"bound"`
-	Placed          int      `json:"placed"`
-	PlacedByKubelet int      `json:"placed_by_kubelet"`
-	Waiting         int      `json:"waiting"`     // not bound in the end
-	DeniedPods      int      `json:"denied_pods"` // by their node, at least once
-	Denials         int      `json:"denials"`     // the kubelets' repetitions included
-	Stuck           int      `json:"stuck"`       // bound and not placed in the end
+	Pods            int `json:"pods"`
+	Bound           int `json:"bound"`
+	Placed          int `json:"placed"`
+	PlacedByKubelet int `json:"placed_by_kubelet"`
+	Waiting         int `json:"waiting"`     // not bound in the end
+	DeniedPods      int `json:"denied_pods"` // by their node, at least once
+	// What they lacked at first: cpus, zone (the CPUs are there, but not in one) or memory.
+	DeniedFor map[string]int `json:"denied_for"`
+	// Promises of topolet-extender that nodes could not keep, by cause.
+	OutsideByDevice   int `json:"outside_by_device"`
+	OutsideByResize   int `json:"outside_by_resize"`
+	DeniedByDevice    int `json:"denied_by_device"`
+	DeniedByResize    int `json:"denied_by_resize"`
+	DeniedUnexplained int `json:"denied_unexplained"`
+	// Zones of the objects compared that say more than their node grants, by cause.
+	OverByDevice    int      `json:"over_promised_by_device"`
+	OverUnexplained int      `json:"over_promised_unexplained"`
+	Under           int      `json:"under_promised_objects"` // which say less, since devices will be elsewhere
+	WaitingThatFit  int      `json:"waiting_that_fit"`
+	ResizesDeferred int      `json:"resizes_deferred"` // the node has not so much
+	ResizesDenied   int      `json:"resizes_denied"`   // its zone has not
+	Denials         int      `json:"denials"`          // the kubelets' repetitions included
+	Stuck           int      `json:"stuck"`            // bound and not placed in the end
 	Ended           int      `json:"ended"`
 	Resized         int      `json:"resized"`
 	AgentsKilled    int      `json:"agents_killed"`
 	Published       int      `json:"published"` // versions of objects that were seen
 	Compared        int      `json:"compared"`
-	RightZone       int      `json:"right_zone"` // pods whose CPUs are in the zone that was chosen for them
-	WrongZone       int      `json:"wrong_zone"` // and those whose are not
+	RightZone       int      `json:"right_zone"` // containers whose CPUs are in the zone that was chosen for them
+	WrongZone       int      `json:"wrong_zone"` // and those whose are not, for no cause that the documents name
 	Rejected        int      `json:"rejected"`   // pods that their scheduler found no node for at first
 	OnPlain         int      `json:"on_plain"`   // pods bound to nodes without topoletd
 	FirstTry        int      `json:"first_try"`  // of the case field
 	ExtendersKilled int      `json:"extenders_killed"`
+	ExtendersFrozen int      `json:"extenders_frozen"`
 	ExtenderCPU     float64  `json:"extender_cpu_s"`    // of all replicas
 	ExtenderPeak    int      `json:"extender_peak_kib"` // of one
 	PlacedMedian    float64  `json:"placed_s_p50"`
@@ -47,11 +62,23 @@ func (s *Story) judge(ctx context.Context) (*Result, error) {
 	s.countExtenders()
 	s.countPods()
 	s.compareObjects(ctx)
+	s.checkDevices()
 	if s.options.MustFit {
 		s.lookForRoom()
 	}
-	if s.result.Faults == nil {
+	return s.finish()
+}
+
+// finish keeps what the nodes did, where something is wrong.
+func (s *Story) finish() (*Result, error) {
+	if len(s.result.Faults) == 0 {
 		s.result.Faults = []string{}
+		return &s.result, nil
+	}
+	for _, node := range s.nodes {
+		if err := node.saveHistory(); err != nil {
+			return nil, err
+		}
 	}
 	return &s.result, nil
 }
@@ -61,7 +88,7 @@ func (s *Story) countExtenders() {
 		return
 	}
 	s.extenders.stop()
-	s.result.ExtendersKilled = s.extenders.kills
+	s.result.ExtendersKilled, s.result.ExtendersFrozen = s.extenders.kills, s.extenders.freezes
 	s.result.ExtenderCPU = s.extenders.cpu
 	s.result.ExtenderPeak = s.extenders.peak
 }
@@ -129,17 +156,21 @@ func (s *Story) compareObjects(ctx context.Context) {
 	}
 }
 
-// lookForRoom: a pod that waits must fit nowhere, and one that is bound must run.
+// lookForRoom: a pod that waits must fit nowhere. One with devices is left out: of these the node takes any, and who
+// schedules it one of the zone of its CPUs.
 func (s *Story) lookForRoom() {
-	bound := map[string]int64{}
-	var waiting []*corev1.Pod
+	bound := map[string]Offer{}
+	var waiting []Pending
 	s.mutex.Lock()
-	for _, record := range s.pods {
+	for name, record := range s.pods {
+		planned := s.planned[name]
 		switch {
-		case record.Node == "":
-			waiting = append(waiting, record.Object)
-		case !record.HasEnded:
-			bound[record.Node] += record.Object.Spec.Containers[0].Resources.Requests.Cpu().MilliValue()
+		case record.Node == "" && planned.devices() == 0:
+			waiting = append(waiting, Pending{Pod: record.Object, Planned: planned, Parts: planned.Parts})
+		case record.Node != "" && !record.HasEnded:
+			asked := planned.requests()
+			sum := bound[record.Node]
+			bound[record.Node] = Offer{sum.MilliCPUs + asked.MilliCPUs, sum.Memory + asked.Memory}
 		}
 	}
 	s.mutex.Unlock()
@@ -147,45 +178,55 @@ func (s *Story) lookForRoom() {
 		if node.IsPlain {
 			continue
 		}
-		zones := s.lastZones(name)
-		found, err := s.replay(node, node.history(), nil, zones)
-		if err != nil {
+		left := Offer{node.Offer.MilliCPUs - agentMilli - bound[name].MilliCPUs,
+			node.Offer.Memory - agentMemory - bound[name].Memory}
+		if err := s.lookForRoomOn(node, left, waiting); err != nil {
 			s.fault("%v", err)
-			continue
-		}
-		for _, pod := range waiting {
-			milli := pod.Spec.Containers[0].Resources.Requests.Cpu().MilliValue()
-			if int64(node.Machine.Allocatable)*1000-bound[name] < milli {
-				continue
-			}
-			for i, available := range found {
-				if !isExclusive(pod) || int64(available)*1000 >= milli {
-					s.fault("pod %s (%d m) waits, and %s has room for it: %d CPUs in %s", pod.Name, milli, name, available, zones[i].Name)
-					break
-				}
-			}
 		}
 	}
 }
 
-func (s *Story) lastPublished(node string) *Published {
-	s.mutex.Lock()
-	defer s.mutex.Unlock()
-	for i := len(s.published) - 1; i >= 0; i-- {
-		if s.published[i].Node == node {
-			last := s.published[i]
-			return &last
+func (s *Story) lookForRoomOn(node *Node, left Offer, waiting []Pending) error {
+	replay, err := openReplay(s.options, node, node.history())
+	if err != nil {
+		return err
+	}
+	defer replay.close()
+	for _, pod := range waiting {
+		if asked := pod.Planned.requests(); asked.MilliCPUs > left.MilliCPUs || asked.Memory > left.Memory {
+			continue
+		}
+		before := replay.holdings.available(node.Machine, s.lastZones(node.Name))
+		fits, err := replay.create(pod, func() {})
+		if err != nil {
+			return err
+		}
+		if fits {
+			s.result.WaitingThatFit++
+			s.fault("pod %s (%s) waits, and %s, which has %v CPUs left by zone, has room for it", pod.Pod.Name,
+				encode(pod.Planned.Parts), node.Name, before)
+		}
+		if _, err := replay.apply(map[string]any{"op": "remove_pod", "pod": string(pod.Pod.UID)}); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-func (s *Story) lastZones(node string) []Zone {
-	last := s.lastPublished(node)
-	if last == nil {
-		return nil
+// checkDevices: in the end each zone publishes the devices that nobody has.
+func (s *Story) checkDevices() {
+	for name, node := range s.nodes {
+		if len(node.Machine.Devices) == 0 {
+			continue
+		}
+		var said []int
+		for _, zone := range s.lastZones(name) {
+			said = append(said, zone.Devices)
+		}
+		if free := node.devices.freeIn(node.Machine.Zones); !slices.Equal(said, free) {
+			s.fault("%s publishes %v devices by zone, and has %v", name, said, free)
+		}
 	}
-	return last.Zones
 }
 
 // cpuSecondsOf is the CPU time of a process, user and system; see proc(5).

@@ -14,6 +14,16 @@ import (
 // A kubelet asks again after so long where a container could not be created.
 const createBackOff = 10 * time.Second
 
+// Running is a pod on a simulated node. Only the node's worker knows it.
+type Running struct {
+	node    *Node
+	pod     *corev1.Pod
+	planned PlannedPod
+	started map[string]bool
+	over    map[string]bool   // init containers that have ended
+	denied  map[string]string // why a container is not there
+}
+
 // serveNode does the node's work, one piece after the other, as a kubelet's pod workers would; time passes meanwhile.
 func (s *Story) serveNode(ctx context.Context, node *Node) {
 	defer s.workers.Done()
@@ -48,11 +58,9 @@ func (s *Story) later(delay time.Duration, node *Node, work func()) {
 	time.AfterFunc(delay, func() { node.work <- work })
 }
 
-func isExclusive(pod *corev1.Pod) bool { return len(pod.Spec.Containers[0].Resources.Limits) > 0 }
-
-func runPod(pod *corev1.Pod) map[string]any {
+func runPod(pod *corev1.Pod, planned PlannedPod) map[string]any {
 	qos := "burstable"
-	if isExclusive(pod) {
+	if planned.Guaranteed {
 		qos = "guaranteed"
 	}
 	operation := map[string]any{"op": "run_pod", "pod": string(pod.UID), "name": pod.Name, "namespace": pod.Namespace,
@@ -63,96 +71,128 @@ func runPod(pod *corev1.Pod) map[string]any {
 	return operation
 }
 
-func createContainer(pod *corev1.Pod) map[string]any {
-	resources := pod.Spec.Containers[0].Resources
-	operation := map[string]any{
-		"op": "create", "pod": string(pod.UID), "container": containerName,
-		"cpu_request_milli": resources.Requests.Cpu().MilliValue(),
-		"memory_request":    resources.Requests.Memory().Value(),
+func createContainer(uid string, planned PlannedPod, part Part, devices []Device) map[string]any {
+	operation := map[string]any{"op": "create", "pod": uid, "container": part.Name,
+		"cpu_request_milli": part.Milli, "memory_request": part.Memory}
+	if planned.Guaranteed {
+		operation["cpu_limit_milli"], operation["memory_limit"] = part.Milli, part.Memory
 	}
-	if len(resources.Limits) > 0 {
-		operation["cpu_limit_milli"] = resources.Limits.Cpu().MilliValue()
-		operation["memory_limit"] = resources.Limits.Memory().Value()
+	if part.Kind == Initial {
+		operation["init"] = true
+	}
+	var paths []string
+	for _, device := range devices[:min(len(devices), part.Devices)] {
+		paths = append(paths, device.Path)
+	}
+	if paths != nil {
+		operation["devices"] = paths
 	}
 	return operation
 }
 
-// place creates the pod's container on its node. Denied, it tries again, as a kubelet does.
-func (s *Story) place(ctx context.Context, node *Node, pod *corev1.Pod, isFirst bool) {
-	if s.hasEnded(pod.Name) {
+// admit gives the pod its devices, as a kubelet does before anything else, and begins to create its containers.
+func (s *Story) admit(ctx context.Context, node *Node, pod *corev1.Pod) {
+	running := &Running{node: node, pod: pod, planned: s.plannedOf(pod.Name), started: map[string]bool{},
+		over: map[string]bool{}, denied: map[string]string{}}
+	if !node.devices.give(pod.Name, running.planned.devices()) {
+		s.fault("pod %s was bound to %s, which has too few devices left", pod.Name, node.Name)
+		s.deletePod(ctx, pod)
 		return
 	}
-	if isFirst {
-		s.must(node.apply(runPod(pod)))
+	s.must(node.apply(runPod(pod, running.planned)))
+	s.advance(ctx, running)
+}
+
+// next are the containers that a kubelet creates now: of those before the main ones, one after the other.
+func (r *Running) next() []Part {
+	var mains []Part
+	for _, part := range r.planned.Parts {
+		switch {
+		case part.Kind == Main && !r.started[part.Name]:
+			mains = append(mains, part)
+		case part.Kind != Main && !r.started[part.Name]:
+			return []Part{part}
+		case part.Kind == Initial && !r.over[part.Name]:
+			return nil
+		}
 	}
-	answer := s.must(node.apply(createContainer(pod)))
+	return mains
+}
+
+func (r *Running) isComplete() bool {
+	return len(r.started) == len(r.planned.Parts) && len(r.next()) == 0
+}
+
+// advance creates the containers that come next. Denied, it tries again, as a kubelet does.
+func (s *Story) advance(ctx context.Context, running *Running) {
+	if s.hasEnded(running.pod.Name) {
+		return
+	}
+	parts := running.next()
+	for _, part := range parts {
+		s.createPart(ctx, running, part)
+	}
+	s.patchStatus(ctx, running.pod, s.statusOf(running))
+	switch {
+	case running.isComplete():
+		s.running(ctx, running)
+	case len(running.denied) > 0:
+		s.later(createBackOff, running.node, func() { s.advance(ctx, running) })
+	case len(parts) > 0 && parts[0].Kind == Sidecar:
+		s.advance(ctx, running)
+	}
+}
+
+func (s *Story) createPart(ctx context.Context, running *Running, part Part) {
+	node, pod := running.node, running.pod
+	answer := s.must(node.apply(createContainer(string(pod.UID), running.planned, part, node.devices.of(pod.Name))))
 	if answer.Outcome != "placed" {
-		s.denied(pod.Name, answer.Reason)
-		s.patchStatus(ctx, pod, map[string]any{
-			"phase": "Pending",
-			"containerStatuses": []any{map[string]any{
-				"name": containerName, "image": s.options.Image, "imageID": "", "ready": false, "restartCount": 0,
-				"state": map[string]any{"waiting": map[string]any{"reason": "CreateContainerError", "message": answer.Reason}},
-			}},
-		})
-		s.later(createBackOff, node, func() { s.place(ctx, node, pod, false) })
+		running.denied[part.Name] = answer.Reason
+		s.denied(running, part, answer.Reason)
 		return
 	}
+	delete(running.denied, part.Name)
+	running.started[part.Name] = true
 	if !node.IsPlain {
-		s.checkZone(node, pod, answer)
-	} else if isExclusive(pod) && pod.Annotations[policyAnnotation] == "single" && s.hasExtender() {
+		s.checkZone(running, part, answer)
+	} else if running.planned.isExclusive(part) && pod.Annotations[policyAnnotation] == "single" && s.hasExtender() {
 		s.wrongZone("pod %s, which wants one zone, was bound to %s, which publishes none", pod.Name, node.Name)
 	}
-	s.patchStatus(ctx, pod, s.runningStatus(pod.Spec.Containers[0].Resources))
-	s.placed(pod.Name)
-	planned := s.planned[pod.Name]
+	if part.Kind == Initial {
+		s.later(initialTime, node, func() { s.endInitial(ctx, running, part) })
+	}
+}
+
+func (s *Story) endInitial(ctx context.Context, running *Running, part Part) {
+	if s.hasEnded(running.pod.Name) {
+		return
+	}
+	s.must(running.node.apply(map[string]any{"op": "exit", "pod": string(running.pod.UID), "container": part.Name}))
+	running.over[part.Name] = true
+	s.patchStatus(ctx, running.pod, s.statusOf(running))
+	s.advance(ctx, running)
+}
+
+// running: all containers of the pod are there.
+func (s *Story) running(ctx context.Context, running *Running) {
+	if !s.placed(running.pod.Name) {
+		return
+	}
+	planned := running.planned
 	if planned.Lifetime == 0 {
 		return
 	}
-	s.later(planned.Lifetime, node, func() { s.endPod(ctx, node, pod) })
+	s.later(planned.Lifetime, running.node, func() { s.endPod(ctx, running) })
 	if planned.ResizeTo != 0 {
-		s.later(planned.Lifetime/2, node, func() { s.resize(ctx, node, pod, planned) })
+		s.later(planned.Lifetime/2, running.node, func() { s.resize(ctx, running) })
 	}
 }
 
-func (s *Story) runningStatus(resources corev1.ResourceRequirements) map[string]any {
-	return map[string]any{
-		"phase":      "Running",
-		"conditions": []any{map[string]any{"type": "Ready", "status": "True"}},
-		"containerStatuses": []any{map[string]any{
-			"name": containerName, "image": s.options.Image, "imageID": "", "ready": true, "restartCount": 0,
-			"state":              map[string]any{"running": map[string]any{}},
-			"resources":          resources,
-			"allocatedResources": resources.Requests,
-		}},
-	}
-}
-
-func (s *Story) resize(ctx context.Context, node *Node, pod *corev1.Pod, planned PlannedPod) {
-	resources := planned.resources(planned.ResizeTo)
-	body := map[string]any{"spec": map[string]any{"containers": []any{
-		map[string]any{"name": containerName, "resources": resources}}}}
-	if _, err := s.client.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.StrategicMergePatchType, encode(body),
-		metav1.PatchOptions{}, "resize"); err != nil {
-		s.fault("pod %s could not be resized: %v", pod.Name, err)
-		return
-	}
-	answer := s.must(node.apply(map[string]any{"op": "update", "pod": string(pod.UID), "container": containerName,
-		"cpu_request_milli": planned.ResizeTo}))
-	if answer.Outcome == "denied" {
-		s.fault("the resize of pod %s, which has no CPUs of its own, was denied: %s", pod.Name, answer.Reason)
-		return
-	}
-	s.patchStatus(ctx, pod, s.runningStatus(resources))
-	s.count(&s.result.Resized)
-}
-
-func (s *Story) endPod(ctx context.Context, node *Node, pod *corev1.Pod) {
+func (s *Story) endPod(ctx context.Context, running *Running) {
+	node, pod := running.node, running.pod
 	s.must(node.apply(map[string]any{"op": "remove_pod", "pod": string(pod.UID)}))
-	s.patchStatus(ctx, pod, map[string]any{"phase": "Succeeded", "containerStatuses": []any{map[string]any{
-		"name": containerName, "image": s.options.Image, "imageID": "", "ready": false, "restartCount": 0,
-		"state": map[string]any{"terminated": map[string]any{"exitCode": 0}},
-	}}})
+	node.devices.takeBack(pod.Name)
+	s.patchStatus(ctx, pod, s.endedStatus(running))
 	s.deletePod(ctx, pod)
 }
 
@@ -175,7 +215,7 @@ func (s *Story) patchStatus(ctx context.Context, pod *corev1.Pod, status map[str
 
 // followRealPod sees what the real kubelet did with a pod, and ends it when it has run long enough.
 func (s *Story) followRealPod(ctx context.Context, pod *corev1.Pod) {
-	for _, status := range pod.Status.ContainerStatuses {
+	for _, status := range append(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses...) {
 		if waiting := status.State.Waiting; waiting != nil && waiting.Reason == "CreateContainerError" {
 			s.deniedOnce(pod.Name, waiting.Message)
 		}
@@ -184,7 +224,7 @@ func (s *Story) followRealPod(ctx context.Context, pod *corev1.Pod) {
 		return
 	}
 	s.count(&s.result.PlacedByKubelet)
-	if lifetime := s.planned[pod.Name].Lifetime; lifetime != 0 {
+	if lifetime := s.plannedOf(pod.Name).Lifetime; lifetime != 0 {
 		time.AfterFunc(lifetime, func() {
 			if err := s.client.CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{}); err != nil {
 				s.fault("pod %s could not be deleted: %v", pod.Name, err)

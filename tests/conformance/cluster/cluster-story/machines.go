@@ -1,47 +1,104 @@
 package main
 
-import "fmt"
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
 
-// Machine is what a simulated node is: an hwloc description, and how many CPUs its kubelet offers to pods.
+	"k8s.io/apimachinery/pkg/api/resource"
+	"sigs.k8s.io/yaml"
+)
+
+// deviceResource is what pods request that want a device.
+const deviceResource = "example.com/gpu"
+
+// Machine is what a simulated node is: an hwloc description, and the NUMA nodes of its devices.
 type Machine struct {
-	Topology    string
-	CPUs        int
-	Allocatable int
+	Topology string
+	CPUs     int
+	Zones    int
+	Devices  []int
 }
 
-// A node of 2 x 10 CPUs, and one of 2 x 20. A scheduler that knows of no zones takes the first, which seems to have
-// more left.
-func fieldMachines() []Machine {
-	return []Machine{
-		{Topology: "pack:2 numa:1(memory=64GB) core:10 pu:1", CPUs: 20, Allocatable: 80},
-		{Topology: "pack:2 numa:1(memory=64GB) core:20 pu:1", CPUs: 40, Allocatable: 40},
+// What each NUMA node has, as `numa:1(memory=64GB)` says.
+const zoneMemory = int64(64_000_000_000)
+
+func machine(zones, cores, threads int, devices ...int) Machine {
+	return Machine{
+		Topology: fmt.Sprintf("pack:%d numa:1(memory=64GB) core:%d pu:%d", zones, cores, threads),
+		CPUs:     zones * cores * threads,
+		Zones:    zones,
+		Devices:  devices,
 	}
 }
 
+// A node of 4 x 10 CPUs, and one of 2 x 20: as many, but a container of 20 has them in one zone on the second only.
+func fieldMachines() []Machine { return []Machine{machine(4, 10, 1), machine(2, 20, 1)} }
+
 // What a node without topoletd has.
-var plainMachine = Machine{CPUs: 64, Allocatable: 64}
+var plainMachine = Machine{CPUs: 64, Zones: 2}
 
 func (o Options) machines() []Machine {
 	if o.Case == "field" {
 		return fieldMachines()
 	}
+	shapes := []Machine{
+		machine(2, 8, 1, 0, 1), machine(4, 4, 1, 0, 1), machine(2, 4, 2), machine(8, 2, 2), machine(2, 12, 1, 0, 0, 1, 1)}
 	var machines []Machine
 	for i := 0; i < o.Nodes; i++ {
-		machines = append(machines, machineOf(i))
+		machines = append(machines, shapes[i%len(shapes)])
 	}
 	return machines
 }
 
-// One CPU of each node is left to whoever shares: placement.min-shared-cpus.
+// One CPU of each node is left to whoever shares.
 const minSharedCPUs = 1
 
-func machineOf(index int) Machine {
-	shapes := []struct{ nodes, cores, threads int }{{2, 8, 1}, {4, 4, 1}, {2, 4, 2}, {8, 2, 2}, {2, 12, 1}}
-	shape := shapes[index%len(shapes)]
-	cpus := shape.nodes * shape.cores * shape.threads
-	return Machine{
-		Topology:    fmt.Sprintf("pack:%d numa:1(memory=64GB) core:%d pu:%d", shape.nodes, shape.cores, shape.threads),
-		CPUs:        cpus,
-		Allocatable: cpus - minSharedCPUs,
+// writeConfiguration writes the topolet.conf of all simulated nodes. Calls of plugins may take long where much else runs.
+func (o Options) writeConfiguration() error {
+	text := fmt.Sprintf(`[daemon]
+plugin-dir = %s
+[placement]
+min-shared-cpus = %d
+deadline-ms = 60000
+[plugins]
+enable = numa
+enable = gpu
+required.numa = true
+[numa]
+policy = single-numa-node
+memory = bind
+`, o.Plugins, minSharedCPUs)
+	return os.WriteFile(o.configuration(), []byte(text), 0o600)
+}
+
+func (o Options) configuration() string { return filepath.Join(o.Directory, "topolet.conf") }
+
+// Offer is what a kubelet offers to pods of what its machine has.
+type Offer struct{ MilliCPUs, Memory int64 }
+
+// offer asks `topolet config kubelet`, as whoever sets up the node does.
+func (o Options) offer(machine Machine) (Offer, error) {
+	all := Offer{MilliCPUs: int64(machine.CPUs) * 1000, Memory: int64(machine.Zones) * zoneMemory}
+	if machine.Topology == "" {
+		return all, nil
 	}
+	text, err := exec.Command(o.Topolet, "config", "kubelet", "--config", o.configuration(), "--topology",
+		machine.Topology).Output()
+	if err != nil {
+		return Offer{}, fmt.Errorf("topolet config kubelet for %s: %w", machine.Topology, err)
+	}
+	var advice struct {
+		SystemReserved map[string]string `json:"systemReserved"`
+	}
+	if err := yaml.Unmarshal(text, &advice); err != nil {
+		return Offer{}, err
+	}
+	amount := func(name string) resource.Quantity {
+		quantity, _ := resource.ParseQuantity(advice.SystemReserved[name])
+		return quantity
+	}
+	cpus, memory := amount("cpu"), amount("memory")
+	return Offer{MilliCPUs: all.MilliCPUs - cpus.MilliValue(), Memory: all.Memory - memory.Value()}, nil
 }

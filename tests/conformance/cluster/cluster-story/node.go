@@ -8,6 +8,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -25,6 +27,7 @@ type Answer struct {
 	Mode       string  `json:"mode"`
 	CPUs       string  `json:"cpus"`
 	Withheld   string  `json:"withheld"`
+	Mems       string  `json:"mems"`
 	Reason     string  `json:"reason"`
 	Generation uint64  `json:"generation"` // of the ledger after the line
 	Changed    []Moved `json:"changed"`
@@ -37,15 +40,13 @@ type Moved struct {
 	Mode      string `json:"mode"`
 	CPUs      string `json:"cpus"`
 	Withheld  string `json:"withheld"`
+	Mems      string `json:"mems"`
 }
 
 // simulatorArguments are those of topoletd on a node, or on one that is replayed.
 func simulatorArguments(options Options, node *Node) []string {
-	return []string{"simulate", "--topology", node.Machine.Topology, "--workload", "-", "--json",
-		"--daemon.node-name=" + node.Name, "--daemon.plugin-dir=" + options.Plugins, "--plugins.enable=numa",
-		"--plugins.required.numa=true",
-		"--numa.policy=single-numa-node", fmt.Sprintf("--placement.min-shared-cpus=%d", minSharedCPUs),
-		"--placement.deadline-ms=60000"}
+	return []string{"simulate", "--topology", node.Machine.Topology, "--workload", "-", "--json", "--config",
+		options.configuration(), "--daemon.node-name=" + node.Name}
 }
 
 // Node is simulated: its topoletd is `topolet simulate`, its kubelet is kubelet.go, its agent is a real one. A plain one
@@ -53,37 +54,59 @@ func simulatorArguments(options Options, node *Node) []string {
 type Node struct {
 	Name    string
 	Machine Machine
+	Offer   Offer
 	IsPlain bool
 
-	options   Options
-	directory string
-	simulator *exec.Cmd
-	input     io.WriteCloser
-	output    *bufio.Scanner
+	options    Options
+	directory  string
+	kubeconfig string // of its agent
+	devices    *DeviceManager
+	simulator  *exec.Cmd
+	input      io.WriteCloser
+	output     *bufio.Scanner
 
-	mutex sync.Mutex // of what follows
-	lines []Line
-	agent *exec.Cmd
+	mutex        sync.Mutex // of what follows
+	agent        *exec.Cmd
+	lines        []Line
+	unsure       []Unsure
+	disturbances []Disturbance
 
+	// What a kubelet has to do, one after the other.
 	work chan func()
 }
 
-func plainNode(index int) *Node {
-	return &Node{Name: fmt.Sprintf("plain-%02d", index), Machine: plainMachine, IsPlain: true, work: make(chan func(), 10000)}
+// Unsure is when a resize was underway: the API server knew of it and the ledger did not, or the agent did not yet.
+type Unsure struct {
+	From  uint64 // the ledger's generation
+	Until time.Time
 }
 
+// An agent knows so long afterwards what the API server does.
+const agentLag = 2 * time.Second
+
+func newNode(options Options, name string, machine Machine, seed int64) (*Node, error) {
+	offer, err := options.offer(machine)
+	return &Node{
+		Name: name, Machine: machine, Offer: offer, options: options, directory: options.Directory,
+		devices: newDeviceManager(machine.Devices, seed), work: make(chan func(), 10000),
+	}, err
+}
+
+func plainNode(options Options, index int) (*Node, error) {
+	node, err := newNode(options, fmt.Sprintf("plain-%02d", index), plainMachine, 0)
+	node.IsPlain = true
+	return node, err
+}
+
+// startNode starts all of a node but its agent.
 func startNode(options Options, index int, machine Machine) (*Node, error) {
-	node := &Node{
-		Name:      fmt.Sprintf("node-%02d", index),
-		Machine:   machine,
-		options:   options,
-		directory: options.Directory,
-		work:      make(chan func(), 10000),
+	node, err := newNode(options, fmt.Sprintf("node-%02d", index), machine, options.Seed+int64(index))
+	if err != nil {
+		return nil, err
 	}
 	arguments := append(simulatorArguments(options, node), "--watch", node.socket())
 	node.simulator = exec.Command(options.Topolet, arguments...)
 	node.simulator.Stderr = os.Stderr
-	var err error
 	if node.input, err = node.simulator.StdinPipe(); err != nil {
 		return nil, err
 	}
@@ -91,19 +114,34 @@ func startNode(options Options, index int, machine Machine) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	node.output = bufio.NewScanner(output)
-	node.output.Buffer(make([]byte, 1<<20), 1<<26)
+	node.output = answersFrom(output)
 	if err := node.simulator.Start(); err != nil {
+		return nil, err
+	}
+	if err := node.devices.serve(node.deviceSocket()); err != nil {
 		return nil, err
 	}
 	// Answered once the socket is there.
 	if _, err := node.apply(map[string]any{"op": "clock", "advance_s": 0}); err != nil {
 		return nil, err
 	}
-	return node, node.startAgent()
+	for _, device := range node.devices.all {
+		if _, err := node.apply(map[string]any{"op": "device", "path": device.Path, "kind": "gpu",
+			"nodes": fmt.Sprint(device.Zone)}); err != nil {
+			return nil, err
+		}
+	}
+	return node, nil
 }
 
-func (n *Node) socket() string { return filepath.Join(n.directory, n.Name+".sock") }
+func answersFrom(output io.Reader) *bufio.Scanner {
+	answers := bufio.NewScanner(output)
+	answers.Buffer(make([]byte, 1<<20), 1<<26)
+	return answers
+}
+
+func (n *Node) socket() string       { return filepath.Join(n.directory, n.Name+".sock") }
+func (n *Node) deviceSocket() string { return filepath.Join(n.directory, n.Name+".devices") }
 
 // apply has topoletd do one operation. Only the node's own worker calls it.
 func (n *Node) apply(operation map[string]any) (Answer, error) {
@@ -137,7 +175,7 @@ func (n *Node) startAgent() error {
 	}
 	defer log.Close()
 	agent := exec.Command(n.options.Agent, "--watch", n.socket(), "--node-name", n.Name, "--kubernetes",
-		n.options.Kubeconfig, "--pod-resources", "none", "--metrics-address", "none", "--page-address", "none")
+		n.kubeconfig, "--pod-resources", "unix://"+n.deviceSocket(), "--metrics-address", "none", "--page-address", "none")
 	agent.Stdout, agent.Stderr = log, log
 	if err := agent.Start(); err != nil {
 		return err
@@ -168,6 +206,7 @@ func (n *Node) end() {
 		_ = n.agent.Wait()
 	}
 	n.mutex.Unlock()
+	n.devices.stop()
 	_ = n.input.Close()
 	done := make(chan struct{})
 	go func() { _ = n.simulator.Wait(); close(done) }()
@@ -183,4 +222,38 @@ func (n *Node) history() []Line {
 	n.mutex.Lock()
 	defer n.mutex.Unlock()
 	return append([]Line(nil), n.lines...)
+}
+
+// generation is that of the ledger after the last line.
+func (n *Node) generation() uint64 {
+	n.mutex.Lock()
+	defer n.mutex.Unlock()
+	if len(n.lines) == 0 {
+		return 0 // a plain one has no ledger
+	}
+	return n.lines[len(n.lines)-1].Answer.Generation
+}
+
+// wasUnsure notes that the API server and the ledger told different things from a generation until now.
+func (n *Node) wasUnsure(from uint64) {
+	n.mutex.Lock()
+	defer n.mutex.Unlock()
+	n.unsure = append(n.unsure, Unsure{from, time.Now().Add(agentLag)})
+}
+
+func (n *Node) isUnsure(published Published) bool {
+	n.mutex.Lock()
+	defer n.mutex.Unlock()
+	return slices.ContainsFunc(n.unsure, func(u Unsure) bool {
+		return u.From <= published.Generation && published.SeenAt.Before(u.Until)
+	})
+}
+
+// saveHistory writes all operations of the node, for `topolet simulate --workload`.
+func (n *Node) saveHistory() error {
+	var text strings.Builder
+	for _, line := range n.history() {
+		text.WriteString(line.Text + "\n")
+	}
+	return os.WriteFile(filepath.Join(n.directory, n.Name+".workload.log"), []byte(text.String()), 0o600)
 }

@@ -1,266 +1,95 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
-	"os/exec"
+	"maps"
 	"slices"
 	"sort"
-	"strconv"
 	"strings"
-
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Zone is what a NodeResourceTopology says of one NUMA node.
-type Zone struct {
-	Name      string
-	CPUs      []int
-	Available int
+// Granted is what a node has left for one container more, by zone.
+type Granted struct {
+	AtEnd  []int   // CPUs, once the pods that are to come are there
+	Least  []int   // CPUs, at the worst moment until then
+	Memory []int64 // at most
 }
 
-// Published is one version of a node's NodeResourceTopology.
-type Published struct {
-	Node         string
-	Generation   uint64
-	Acknowledged []string // beginnings of uids
-	Zones        []Zone
+// isEqual: the object says what the node grants.
+func (g Granted) isEqual(published Published) bool {
+	return slices.EqualFunc(g.AtEnd, published.Zones, func(cpus int, zone Zone) bool { return cpus == zone.Available }) &&
+		!g.hasLessMemory(published)
 }
 
-func (s *Story) onTopology(object *unstructured.Unstructured) {
-	published := Published{Node: object.GetName()}
-	attributes, _, _ := unstructured.NestedSlice(object.Object, "attributes")
-	for _, attribute := range attributes {
-		name, value := nameAndValue(attribute)
-		switch name {
-		case "topolet.io/generation":
-			published.Generation, _ = strconv.ParseUint(value, 10, 64)
-		case "topolet.io/acked":
-			published.Acknowledged = strings.FieldsFunc(value, func(c rune) bool { return c == ',' })
+func (g Granted) hasLessMemory(published Published) bool {
+	for i, zone := range published.Zones {
+		if zone.Memory > g.Memory[i] {
+			return true
 		}
 	}
-	zones, _, _ := unstructured.NestedSlice(object.Object, "zones")
-	for _, raw := range zones {
-		zone := raw.(map[string]any)
-		read := Zone{Name: zone["name"].(string)}
-		for _, attribute := range asList(zone["attributes"]) {
-			if name, value := nameAndValue(attribute); name == "topolet.io/cpus" {
-				read.CPUs = cpusIn(value)
-			}
-		}
-		for _, raw := range asList(zone["resources"]) {
-			resource := raw.(map[string]any)
-			if resource["name"] == "cpu" {
-				read.Available, _ = strconv.Atoi(resource["available"].(string))
-			}
-		}
-		published.Zones = append(published.Zones, read)
-	}
-	s.mutex.Lock()
-	defer s.mutex.Unlock()
-	s.seenNodes[published.Node] = true
-	s.result.Published++
-	if s.nodes[published.Node] != nil {
-		s.published = append(s.published, published)
-	}
+	return false
 }
 
-func asList(value any) []any {
-	list, _ := value.([]any)
-	return list
-}
-
-func nameAndValue(attribute any) (string, string) {
-	pair := attribute.(map[string]any)
-	name, _ := pair["name"].(string)
-	value, _ := pair["value"].(string)
-	return name, value
-}
-
-// cpusIn reads a list as the kernel writes it, "0-3,8".
-func cpusIn(list string) []int {
-	var cpus []int
-	for _, part := range strings.Split(list, ",") {
-		first, last, isRange := strings.Cut(part, "-")
-		from, err := strconv.Atoi(first)
-		if err != nil {
-			continue
-		}
-		to := from
-		if isRange {
-			to, _ = strconv.Atoi(last)
-		}
-		for cpu := from; cpu <= to; cpu++ {
-			cpus = append(cpus, cpu)
+// overPromised is in how many zones the object says more than the node grants.
+func (g Granted) overPromised(published Published) int {
+	number := 0
+	for i, zone := range published.Zones {
+		if zone.Available > g.Least[i] || zone.Memory > g.Memory[i] {
+			number++
 		}
 	}
-	return cpus
+	return number
 }
 
-// Holdings are the CPUs that containers have alone, and those kept idle for them, by pod.
-type Holdings map[string][]int
-
-func (h Holdings) add(pod, mode, cpus, withheld string) {
-	held := cpusIn(withheld)
-	if mode == "exclusive" {
-		held = append(held, cpusIn(cpus)...)
+// grant replays `lines` on a new simulated node, and has it place what is pending.
+func (s *Story) grant(node *Node, lines []Line, pending []Pending, zones []Zone) (Granted, error) {
+	replay, err := openReplay(s.options, node, lines)
+	if err != nil {
+		return Granted{}, err
 	}
-	h[pod] = held
-}
-
-// available is how many CPUs one container would get alone in each zone: those that nobody has alone, and no more than
-// leaves the others theirs.
-func (h Holdings) available(machine Machine, zones []Zone) []int {
-	taken := map[int]bool{}
-	for _, cpus := range h {
-		for _, cpu := range cpus {
-			taken[cpu] = true
-		}
-	}
-	spare := machine.CPUs - len(taken) - minSharedCPUs
-	var available []int
-	for _, zone := range zones {
-		free := 0
-		for _, cpu := range zone.CPUs {
-			if !taken[cpu] {
-				free++
-			}
-		}
-		available = append(available, max(0, min(free, spare)))
-	}
-	return available
-}
-
-// replay runs `lines` on a new simulated node and has it place `pending`. Returns how many CPUs each zone has left for one
-// container, after the node has granted the most of these and refused one CPU more.
-func (s *Story) replay(node *Node, lines []Line, pending []*corev1.Pod, zones []Zone) ([]int, error) {
-	var input bytes.Buffer
-	write := func(operation map[string]any) { input.Write(append(encode(operation), '\n')) }
-	for _, line := range lines {
-		input.WriteString(line.Text + "\n")
-	}
+	defer replay.close()
+	now := replay.holdings.available(node.Machine, zones)
+	granted := Granted{Least: slices.Clone(now)}
 	for _, pod := range pending {
-		if !isKnown(lines, string(pod.UID)) {
-			write(runPod(pod))
-		}
-		write(createContainer(pod))
-	}
-	answers, err := s.simulate(node, input.Bytes())
-	if err != nil {
-		return nil, err
-	}
-	holdings := Holdings{}
-	for _, answered := range answers {
-		for _, moved := range answered.Changed {
-			holdings.add(moved.Pod, moved.Mode, moved.CPUs, moved.Withheld)
-		}
-		switch {
-		case answered.Op == "remove_pod":
-			delete(holdings, answered.Pod)
-		case answered.Outcome == "placed":
-			holdings.add(answered.Pod, answered.Mode, answered.CPUs, answered.Withheld)
+		if _, err := replay.create(pod, func() {
+			for i, cpus := range replay.holdings.available(node.Machine, zones) {
+				granted.Least[i] = min(granted.Least[i], cpus)
+			}
+		}); err != nil {
+			return Granted{}, err
 		}
 	}
-	available := holdings.available(node.Machine, zones)
-	most := slices.Max(available)
-	expected := map[string]string{}
-	for _, cpus := range []int{most + 1, most} {
-		pod := fmt.Sprintf("probe-%d", cpus)
-		switch cpus {
-		case 0:
-			continue
-		case most:
-			expected[pod] = "placed"
-		default:
-			expected[pod] = "denied"
-		}
-		write(map[string]any{"op": "run_pod", "pod": pod, "qos": "guaranteed"})
-		write(map[string]any{"op": "create", "pod": pod, "container": containerName, "cpu_request_milli": cpus * 1000,
-			"cpu_limit_milli": cpus * 1000, "memory_request": memoryBytes, "memory_limit": memoryBytes})
-	}
-	probed, err := s.simulate(node, input.Bytes())
-	if err != nil {
-		return nil, err
-	}
-	for _, answered := range probed[len(answers):] {
-		if answered.Op != "create" {
-			continue
-		}
-		if answered.Outcome != expected[answered.Pod] {
-			return nil, fmt.Errorf("%s: a container of %s should be %s by arithmetic, and is %s: %s", node.Name, answered.Pod,
-				expected[answered.Pod], answered.Outcome, answered.Reason)
-		}
-	}
-	return available, nil
+	granted.AtEnd = replay.holdings.available(node.Machine, zones)
+	granted.Memory = replay.holdings.memory(zones)
+	return granted, replay.probe(zones)
 }
 
-func isKnown(lines []Line, uid string) bool {
-	known := false
-	for _, line := range lines {
-		if !strings.Contains(line.Text, uid) {
-			continue
-		}
-		known = !strings.Contains(line.Text, `"op":"remove_pod"`)
-	}
-	return known
-}
-
-type answeredLine struct {
-	Op  string `json:"op"`
-	Pod string `json:"pod"`
-	Answer
-}
-
-func (s *Story) simulate(node *Node, input []byte) ([]answeredLine, error) {
-	program := exec.Command(s.options.Topolet, simulatorArguments(s.options, node)...)
-	program.Stdin = bytes.NewReader(input)
-	output, err := program.Output()
-	if err != nil {
-		return nil, fmt.Errorf("replaying %s: %w", node.Name, err)
-	}
-	var answers []answeredLine
-	for _, text := range bytes.Split(bytes.TrimSpace(output), []byte("\n")) {
-		var answer answeredLine
-		if err := json.Unmarshal(text, &answer); err != nil {
-			return nil, err
-		}
-		answers = append(answers, answer)
-	}
-	return answers, nil
-}
-
-// pendingAt are the acknowledged pods that the ledger does not have after `lines`, in the order of their creation. Of
-// those that it had and has no more, a reader may know or not.
-func (s *Story) pendingAt(published Published, lines []Line, withEnded bool) []*corev1.Pod {
-	booked, ended := map[string]bool{}, map[string]bool{}
-	for _, line := range lines {
-		var operation struct {
-			Op  string `json:"op"`
-			Pod string `json:"pod"`
-		}
-		_ = json.Unmarshal([]byte(line.Text), &operation)
-		switch {
-		case operation.Op == "create" && line.Answer.Outcome == "placed":
-			booked[operation.Pod] = true
-		case operation.Op == "remove_pod":
-			delete(booked, operation.Pod)
-			ended[operation.Pod] = true
-		}
-	}
+// pendingAt are the acknowledged pods of which the ledger has not all containers after `lines`, in the order of their
+// creation. Of those that it had and has no more, a reader may know or not.
+func (s *Story) pendingAt(published Published, lines []Line, withEnded bool) []Pending {
+	created, ended := readLines(lines)
+	node := s.nodes[published.Node]
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
-	var pending []*corev1.Pod
-	for _, record := range s.pods {
+	var pending []Pending
+	for name, record := range s.pods {
 		uid := string(record.Object.UID)
-		if booked[uid] || ended[uid] && !withEnded || !slices.Contains(published.Acknowledged, uid[:8]) {
+		if ended[uid] && !withEnded || !slices.Contains(published.Acknowledged, uid[:8]) {
 			continue
 		}
-		pending = append(pending, record.Object)
+		found := Pending{Pod: record.Object, Planned: s.planned[name], Devices: node.devices.everGiven(name)}
+		for _, part := range found.Planned.Parts {
+			if !created[uid+"/"+part.Name] {
+				found.Parts = append(found.Parts, part)
+			}
+		}
+		if len(found.Parts) > 0 {
+			pending = append(pending, found)
+		}
 	}
 	sort.Slice(pending, func(i, j int) bool {
-		a, b := pending[i], pending[j]
+		a, b := pending[i].Pod, pending[j].Pod
 		if !a.CreationTimestamp.Time.Equal(b.CreationTimestamp.Time) {
 			return a.CreationTimestamp.Time.Before(b.CreationTimestamp.Time)
 		}
@@ -269,30 +98,106 @@ func (s *Story) pendingAt(published Published, lines []Line, withEnded bool) []*
 	return pending
 }
 
+// readLines: which containers were created ("POD/CONTAINER") of pods that are there, and which pods have ended.
+func readLines(lines []Line) (created, ended map[string]bool) {
+	created, ended = map[string]bool{}, map[string]bool{}
+	for _, line := range lines {
+		var operation struct{ Op, Pod, Container string }
+		_ = json.Unmarshal([]byte(line.Text), &operation)
+		switch {
+		case operation.Op == "create" && line.Answer.Outcome == "placed":
+			created[operation.Pod+"/"+operation.Container] = true
+		case operation.Op == "remove_pod":
+			maps.DeleteFunc(created, func(key string, _ bool) bool { return strings.HasPrefix(key, operation.Pod+"/") })
+			ended[operation.Pod] = true
+		}
+	}
+	return created, ended
+}
+
+// isUnsettled: init containers are underway, or a resize is. Then an object may say less than the node grants at the end:
+// a zone counts the most that pods will have there at a time.
+func isUnsettled(node *Node, published Published, pending []Pending) bool {
+	return node.isUnsure(published) || slices.ContainsFunc(pending, func(p Pending) bool {
+		return slices.ContainsFunc(p.Planned.Parts, func(part Part) bool { return part.Kind == Initial })
+	})
+}
+
 // check compares a published object with what a node grants that is where the object says. Where its generation is one
 // in the middle of an operation, the node was there before or after it.
 func (s *Story) check(published Published) error {
 	node := s.nodes[published.Node]
 	lines := node.history()
 	before := sort.Search(len(lines), func(i int) bool { return lines[i].Answer.Generation > published.Generation })
+	var found []Granted
+	over := 0
+	for length := before; length <= min(before+1, len(lines)); length++ {
+		for _, withEnded := range []bool{true, false} {
+			pending := s.pendingAt(published, lines[:length], withEnded)
+			granted, err := s.grant(node, lines[:length], pending, published.Zones)
+			if err != nil {
+				return err
+			}
+			over = granted.overPromised(published)
+			if granted.isEqual(published) || over == 0 && isUnsettled(node, published, pending) {
+				return nil
+			}
+			isByDevice, err := s.isRightWithoutDevices(node, published, lines[:length], pending)
+			if err != nil {
+				return err
+			}
+			if isByDevice {
+				s.noteOverPromised(over)
+				return nil
+			}
+			found = append(found, granted)
+		}
+	}
+	return s.judgeDifference(published, found)
+}
+
+// isRightWithoutDevices: the object says what the node would grant if no pod that is to come had devices. In which zone
+// these will be is not known to whom it is told.
+func (s *Story) isRightWithoutDevices(node *Node, published Published, lines []Line, pending []Pending) (bool, error) {
+	without := slices.Clone(pending)
+	hasDevices := false
+	for i := range without {
+		hasDevices = hasDevices || len(without[i].Devices) > 0
+		without[i].Devices = nil
+	}
+	if !hasDevices {
+		return false, nil
+	}
+	granted, err := s.grant(node, lines, without, published.Zones)
+	return err == nil && (granted.isEqual(published) ||
+		granted.overPromised(published) == 0 && isUnsettled(node, published, pending)), err
+}
+
+func (s *Story) noteOverPromised(zones int) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	s.result.OverByDevice += zones
+	if zones == 0 {
+		s.result.Under++
+	}
+}
+
+// judgeDifference: an object that says more than the node grants in any way that it may have been is a fault, and so is
+// one that says less.
+func (s *Story) judgeDifference(published Published, found []Granted) error {
+	zones := len(published.Zones)
+	var granted [][]int
+	for _, one := range found {
+		zones = min(zones, one.overPromised(published))
+		granted = append(granted, one.AtEnd)
+	}
 	var said []int
 	for _, zone := range published.Zones {
 		said = append(said, zone.Available)
 	}
-	var granted [][]int
-	for length := before; length <= min(before+1, len(lines)); length++ {
-		for _, withEnded := range []bool{true, false} {
-			pending := s.pendingAt(published, lines[:length], withEnded)
-			found, err := s.replay(node, lines[:length], pending, published.Zones)
-			if err != nil {
-				return err
-			}
-			if slices.Equal(found, said) {
-				return nil
-			}
-			granted = append(granted, found)
-		}
-	}
-	return fmt.Errorf("%s at generation %d with %v acknowledged publishes %v, and grants one of %v", published.Node,
-		published.Generation, published.Acknowledged, said, granted)
+	s.mutex.Lock()
+	s.result.OverUnexplained += zones
+	s.mutex.Unlock()
+	return fmt.Errorf("%s at generation %d with %v acknowledged publishes %v (%d zones over-promised), and grants one of %v",
+		published.Node, published.Generation, published.Acknowledged, said, zones, granted)
 }

@@ -42,16 +42,17 @@ type PodRecord struct {
 // Story is one run.
 type Story struct {
 	options      Options
+	config       *rest.Config
 	client       kubernetes.Interface
 	dynamic      dynamic.Interface
 	nodes        map[string]*Node
-	planned      map[string]PlannedPod
 	workers      sync.WaitGroup // one for each node
 	stop         context.CancelFunc
 	schedulerPID int
 	extenders    *Extenders // or null
 
 	mutex     sync.Mutex // of what follows
+	planned   map[string]PlannedPod
 	pods      map[string]*PodRecord
 	published []Published
 	seenNodes map[string]bool // whose object was seen
@@ -69,8 +70,8 @@ func encode(value any) []byte {
 
 func newStory(ctx context.Context, config *rest.Config, options Options) (*Story, error) {
 	s := &Story{
-		options: options, nodes: map[string]*Node{}, planned: map[string]PlannedPod{}, pods: map[string]*PodRecord{},
-		seenNodes: map[string]bool{},
+		options: options, config: config, nodes: map[string]*Node{}, planned: map[string]PlannedPod{}, pods: map[string]*PodRecord{},
+		seenNodes: map[string]bool{}, result: Result{DeniedFor: map[string]int{}},
 	}
 	var err error
 	if s.client, err = kubernetes.NewForConfig(config); err != nil {
@@ -80,6 +81,9 @@ func newStory(ctx context.Context, config *rest.Config, options Options) (*Story
 		return nil, err
 	}
 	ctx, s.stop = context.WithCancel(ctx)
+	if err := s.makeNodes(); err != nil { // before anybody else looks at them
+		return nil, err
+	}
 	if err := s.follow(ctx); err != nil {
 		return nil, err
 	}
@@ -88,34 +92,53 @@ func newStory(ctx context.Context, config *rest.Config, options Options) (*Story
 			return nil, err
 		}
 	}
-	for i, machine := range options.machines() {
-		node, err := startNode(options, i, machine)
-		if err != nil {
-			return nil, err
-		}
+	for _, node := range s.nodes {
 		if err := s.addNode(ctx, node); err != nil {
-			return nil, err
-		}
-	}
-	for i := 0; i < options.PlainNodes; i++ {
-		if err := s.addNode(ctx, plainNode(i)); err != nil {
 			return nil, err
 		}
 	}
 	return s, nil
 }
 
+func (s *Story) makeNodes() error {
+	if err := s.options.writeConfiguration(); err != nil {
+		return err
+	}
+	for i, machine := range s.options.machines() {
+		node, err := startNode(s.options, i, machine)
+		if err != nil {
+			return err
+		}
+		s.nodes[node.Name] = node
+	}
+	for i := 0; i < s.options.PlainNodes; i++ {
+		node, err := plainNode(s.options, i)
+		if err != nil {
+			return err
+		}
+		s.nodes[node.Name] = node
+	}
+	return nil
+}
+
 func (s *Story) addNode(ctx context.Context, node *Node) error {
-	s.nodes[node.Name] = node
 	if err := s.register(ctx, node); err != nil {
 		return err
+	}
+	if !node.IsPlain {
+		if err := s.registerAgent(ctx, node); err != nil {
+			return err
+		}
+		if err := node.startAgent(); err != nil {
+			return err
+		}
 	}
 	s.workers.Add(1)
 	go s.serveNode(ctx, node)
 	return nil
 }
 
-// register makes the node's Node, and a pod on it: NodeResourceTopologyMatch passes over nodes without any that runs.
+// register makes the node's Node, with what its kubelet offers.
 func (s *Story) register(ctx context.Context, node *Node) error {
 	nodes := s.client.CoreV1().Nodes()
 	if _, err := nodes.Create(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node.Name, Labels: poolLabels}},
@@ -127,26 +150,14 @@ func (s *Story) register(ctx context.Context, node *Node) error {
 	if _, err := nodes.Patch(ctx, node.Name, types.MergePatchType, encode(taints), metav1.PatchOptions{}); err != nil {
 		return err
 	}
-	amounts := corev1.ResourceList{
-		corev1.ResourceCPU: cpuOf(int64(node.Machine.Allocatable) * 1000), corev1.ResourceMemory: resource.MustParse("100Gi"),
-		corev1.ResourcePods: resource.MustParse("110")}
+	amounts := resourcesOf(node.Offer.MilliCPUs, node.Offer.Memory)
+	amounts[corev1.ResourcePods] = resource.MustParse("110")
+	if devices := int64(len(node.Machine.Devices)); devices > 0 {
+		amounts[deviceResource] = *resource.NewQuantity(devices, resource.DecimalSI)
+	}
 	status := map[string]any{"status": map[string]any{"capacity": amounts, "allocatable": amounts,
 		"conditions": []any{map[string]any{"type": "Ready", "status": "True"}}}}
-	if _, err := nodes.Patch(ctx, node.Name, types.StrategicMergePatchType, encode(status), metav1.PatchOptions{},
-		"status"); err != nil {
-		return err
-	}
-	no := false
-	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: "bystander-" + node.Name, Namespace: "kube-system"},
-		Spec: corev1.PodSpec{NodeName: node.Name, AutomountServiceAccountToken: &no,
-			Containers: []corev1.Container{{Name: containerName, Image: s.options.Image}}},
-	}
-	if _, err := s.client.CoreV1().Pods(pod.Namespace).Create(ctx, pod, metav1.CreateOptions{}); err != nil {
-		return err
-	}
-	_, err := s.client.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.MergePatchType,
-		[]byte(`{"status": {"phase": "Running"}}`), metav1.PatchOptions{}, "status")
+	_, err := nodes.Patch(ctx, node.Name, types.StrategicMergePatchType, encode(status), metav1.PatchOptions{}, "status")
 	return err
 }
 
@@ -200,7 +211,7 @@ func (s *Story) onPod(ctx context.Context, pod *corev1.Pod) {
 		return
 	}
 	if isNew {
-		s.later(0, node, func() { s.place(ctx, node, pod, true) })
+		s.later(0, node, func() { s.admit(ctx, node, pod) })
 	}
 }
 
@@ -229,7 +240,7 @@ func (s *Story) play(ctx context.Context) error {
 	s.killExtenders(killing)
 	planned := plan(s.options)
 	for _, pod := range planned {
-		s.planned[pod.Name] = pod
+		s.setPlanned(pod)
 	}
 	for i, pod := range planned {
 		if i > 0 && i%s.options.Burst == 0 {
@@ -353,68 +364,4 @@ func (s *Story) end() {
 		go func() { defer all.Done(); node.end() }()
 	}
 	all.Wait()
-}
-
-// What happens to pods, from any goroutine.
-
-func (s *Story) fault(format string, arguments ...any) {
-	s.mutex.Lock()
-	defer s.mutex.Unlock()
-	text := fmt.Sprintf(format, arguments...)
-	fmt.Fprintln(os.Stderr, "cluster-story:", text)
-	if len(s.result.Faults) < 20 {
-		s.result.Faults = append(s.result.Faults, text)
-	}
-}
-
-// count counts something that may change what fits.
-func (s *Story) count(number *int) {
-	s.mutex.Lock()
-	defer s.mutex.Unlock()
-	*number++
-	s.lastEvent = time.Now()
-}
-
-func (s *Story) ended(pod string) {
-	s.mutex.Lock()
-	s.pods[pod].HasEnded = true
-	s.mutex.Unlock()
-	s.count(&s.result.Ended)
-}
-
-func (s *Story) hasEnded(pod string) bool {
-	s.mutex.Lock()
-	defer s.mutex.Unlock()
-	return s.pods[pod].HasEnded
-}
-
-func (s *Story) denied(pod, reason string) {
-	s.mutex.Lock()
-	defer s.mutex.Unlock()
-	s.pods[pod].Denials++
-	s.result.Denials++
-	s.result.Reason = reason
-}
-
-// deniedOnce: what is told again and again is counted once.
-func (s *Story) deniedOnce(pod, reason string) {
-	s.mutex.Lock()
-	defer s.mutex.Unlock()
-	if s.pods[pod].Denials == 0 {
-		s.pods[pod].Denials++
-		s.result.Denials++
-		s.result.Reason = reason
-	}
-}
-
-// placed: whether it was not yet.
-func (s *Story) placed(pod string) bool {
-	s.mutex.Lock()
-	defer s.mutex.Unlock()
-	if !s.pods[pod].PlacedAt.IsZero() {
-		return false
-	}
-	s.pods[pod].PlacedAt = time.Now()
-	s.lastEvent = time.Now()
-	return true
 }
