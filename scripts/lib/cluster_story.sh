@@ -3,6 +3,7 @@
 # know less or more of its zones, on each of kStoryReleases. tests/conformance/cluster/cluster-story plays it.
 
 kStoryReleases=("${kClusterReleases[@]}")
+kStoryModule=tests/conformance/cluster
 kStoryPrograms=(etcd kube-apiserver kube-scheduler kubectl)
 kStoryNodes=20
 kStoryPods=500
@@ -211,7 +212,8 @@ are_published() {
 }
 
 build_cluster_story() {
-  build_in "$kClusterModule" build -o "$cache/bin/cluster-story" ./cluster-story
+  mkdir -p "$cache/bin"
+  build_in "$kStoryModule" build -o "$cache/bin/cluster-story" ./cluster-story
   export PATH=$cache/bin:$PATH
 }
 
