@@ -4,6 +4,8 @@
 
 kStoryReleases=("${kClusterReleases[@]}")
 kStoryModule=tests/conformance/cluster
+declare -A kStoryWords=([denied]='pods denied though promised' [outside]='containers outside their zone'
+  [over_promised]='zones over-promised')
 kStoryPrograms=(etcd kube-apiserver kube-scheduler kubectl)
 kStoryNodes=20
 kStoryPods=500
@@ -156,7 +158,7 @@ check_extender_story() {
   check through "story ($name): no pod is denied by its node, but for a device elsewhere or a resize" 0 \
     test "$(story_number "$name" denied_unexplained)" = 0
   check through "story ($name): containers are in the zones that were chosen for them, but for these" 0 \
-    test "$(story_number "$name" wrong_zone)" = 0 -a "$(story_number "$name" right_zone)" -gt 0
+    test "$(story_number "$name" outside_unexplained)" = 0 -a "$(story_number "$name" right_zone)" -gt 0
   check through "story ($name): the leading replica was killed" 0 test "$(story_number "$name" extenders_killed)" -gt 0
   if [[ $2 == real ]]; then
     check through "story ($name): nor did the real node miss a zone" 0 test 0 = \
@@ -220,21 +222,26 @@ build_cluster_story() {
 # compare_denials RELEASE SCHEDULER…: what it comes to whether a scheduler knows of zones. Without, some pods must have been
 # denied, or nothing is shown.
 compare_denials() {
-  local release=$1 scheduler name none last
+  local release=$1 scheduler none last
   none=$(story_number "$release-none" denied_pods)
-  for scheduler in "${@:2}"; do
-    name=$release-$scheduler
-    say "$name: of $(story_number "$name" pods) pods $(story_number "$name" denied_pods) denied by their node" \
-      "($(story_word "$name" denied_for)); $(story_number "$name" outside_by_device) containers outside their zone for a" \
-      "device, $(story_number "$name" outside_by_resize) for a resize, $(story_number "$name" wrong_zone) for no reason;" \
-      "of $(story_number "$name" compared) objects $(story_number "$name" over_promised_by_device) zones over-promised for" \
-      "a device, $(story_number "$name" over_promised_unexplained) for no reason"
-  done
+  for scheduler in "${@:2}"; do tell_story "$release-$scheduler"; done
   for scheduler in "${@:2}"; do
     [[ $scheduler == overreserve || $scheduler == extender ]] || continue
     last=$(story_number "$release-$scheduler" denied_pods)
     check through "story ($release-$scheduler): five times fewer pods denied than without zones" 0 \
       test "$none" -gt 0 -a "$((last * 5))" -le "$none"
+  done
+}
+
+# tell_story NAME: what was denied, and what was promised and not kept, by cause. The last of each must be 0.
+tell_story() {
+  local name=$1 what
+  say "$name: $(story_number "$name" denied_pods) of $(story_number "$name" pods) pods denied by their node" \
+    "($(story_word "$name" denied_for)); $(story_number "$name" compared) of $(story_number "$name" published) objects compared"
+  for what in denied outside over_promised; do
+    printf '    %-28s %5s for a device, %5s for a resize, %5s for no reason\n' "${kStoryWords[$what]}" \
+      "$(story_number "$name" "${what}_by_device")" "$(story_number "$name" "${what}_by_resize")" \
+      "$(story_number "$name" "${what}_unexplained")" >&2
   done
 }
 

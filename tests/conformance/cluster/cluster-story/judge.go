@@ -29,8 +29,9 @@ type Result struct {
 	DeniedUnexplained int `json:"denied_unexplained"`
 	// Zones of the objects compared that say more than their node grants, by cause.
 	OverByDevice    int      `json:"over_promised_by_device"`
+	OverByResize    int      `json:"over_promised_by_resize"`
 	OverUnexplained int      `json:"over_promised_unexplained"`
-	Under           int      `json:"under_promised_objects"` // which say less, since devices will be elsewhere
+	Under           int      `json:"under_promised_objects"` // which say nothing more, and less elsewhere
 	WaitingThatFit  int      `json:"waiting_that_fit"`
 	ResizesDeferred int      `json:"resizes_deferred"` // the node has not so much
 	ResizesDenied   int      `json:"resizes_denied"`   // its zone has not
@@ -41,11 +42,11 @@ type Result struct {
 	AgentsKilled    int      `json:"agents_killed"`
 	Published       int      `json:"published"` // versions of objects that were seen
 	Compared        int      `json:"compared"`
-	RightZone       int      `json:"right_zone"` // containers whose CPUs are in the zone that was chosen for them
-	WrongZone       int      `json:"wrong_zone"` // and those whose are not, for no cause that the documents name
-	Rejected        int      `json:"rejected"`   // pods that their scheduler found no node for at first
-	OnPlain         int      `json:"on_plain"`   // pods bound to nodes without topoletd
-	FirstTry        int      `json:"first_try"`  // of the case field
+	RightZone       int      `json:"right_zone"`          // containers whose CPUs are in the zone that was chosen for them
+	WrongZone       int      `json:"outside_unexplained"` // and those whose are not, for no cause that the documents name
+	Rejected        int      `json:"rejected"`            // pods that their scheduler found no node for at first
+	OnPlain         int      `json:"on_plain"`            // pods bound to nodes without topoletd
+	FirstTry        int      `json:"first_try"`           // of the case field
 	ExtendersKilled int      `json:"extenders_killed"`
 	ExtendersFrozen int      `json:"extenders_frozen"`
 	ExtenderCPU     float64  `json:"extender_cpu_s"`    // of all replicas

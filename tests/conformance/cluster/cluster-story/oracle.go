@@ -78,7 +78,7 @@ func (s *Story) pendingAt(published Published, lines []Line, withEnded bool) []P
 		if ended[uid] && !withEnded || !slices.Contains(published.Acknowledged, uid[:8]) {
 			continue
 		}
-		found := Pending{Pod: record.Object, Planned: s.planned[name], Devices: node.devices.everGiven(name)}
+		found := Pending{Pod: record.Object, Planned: s.begun[name], Devices: node.devices.everGiven(name)}
 		for _, part := range found.Planned.Parts {
 			if !created[uid+"/"+part.Name] {
 				found.Parts = append(found.Parts, part)
@@ -130,7 +130,6 @@ func (s *Story) check(published Published) error {
 	lines := node.history()
 	before := sort.Search(len(lines), func(i int) bool { return lines[i].Answer.Generation > published.Generation })
 	var found []Granted
-	over := 0
 	for length := before; length <= min(before+1, len(lines)); length++ {
 		for _, withEnded := range []bool{true, false} {
 			pending := s.pendingAt(published, lines[:length], withEnded)
@@ -138,7 +137,7 @@ func (s *Story) check(published Published) error {
 			if err != nil {
 				return err
 			}
-			over = granted.overPromised(published)
+			over := granted.overPromised(published)
 			if granted.isEqual(published) || over == 0 && isUnsettled(node, published, pending) {
 				return nil
 			}
@@ -147,7 +146,7 @@ func (s *Story) check(published Published) error {
 				return err
 			}
 			if isByDevice {
-				s.noteOverPromised(over)
+				s.noteOverPromised(&s.result.OverByDevice, over)
 				return nil
 			}
 			found = append(found, granted)
@@ -173,17 +172,17 @@ func (s *Story) isRightWithoutDevices(node *Node, published Published, lines []L
 		granted.overPromised(published) == 0 && isUnsettled(node, published, pending)), err
 }
 
-func (s *Story) noteOverPromised(zones int) {
+func (s *Story) noteOverPromised(number *int, zones int) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
-	s.result.OverByDevice += zones
+	*number += zones
 	if zones == 0 {
 		s.result.Under++
 	}
 }
 
 // judgeDifference: an object that says more than the node grants in any way that it may have been is a fault, and so is
-// one that says less.
+// one that says less; but while a resize is underway, of which nobody knows yet whether the node grants it.
 func (s *Story) judgeDifference(published Published, found []Granted) error {
 	zones := len(published.Zones)
 	var granted [][]int
@@ -191,13 +190,15 @@ func (s *Story) judgeDifference(published Published, found []Granted) error {
 		zones = min(zones, one.overPromised(published))
 		granted = append(granted, one.AtEnd)
 	}
+	if s.nodes[published.Node].isUnsure(published) {
+		s.noteOverPromised(&s.result.OverByResize, zones)
+		return nil
+	}
 	var said []int
 	for _, zone := range published.Zones {
 		said = append(said, zone.Available)
 	}
-	s.mutex.Lock()
-	s.result.OverUnexplained += zones
-	s.mutex.Unlock()
+	s.noteOverPromised(&s.result.OverUnexplained, zones)
 	return fmt.Errorf("%s at generation %d with %v acknowledged publishes %v (%d zones over-promised), and grants one of %v",
 		published.Node, published.Generation, published.Acknowledged, said, zones, granted)
 }

@@ -68,8 +68,12 @@ func (s *Story) plannedOf(pod string) PlannedPod {
 	return s.planned[pod]
 }
 
+// setPlanned: of a pod that is resized, what it began with stays known.
 func (s *Story) setPlanned(pod PlannedPod) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	s.planned[pod.Name] = pod
+	if _, isKnown := s.begun[pod.Name]; !isKnown {
+		s.begun[pod.Name] = pod
+	}
 }

@@ -53,6 +53,7 @@ type Story struct {
 
 	mutex     sync.Mutex // of what follows
 	planned   map[string]PlannedPod
+	begun     map[string]PlannedPod // as they were created
 	pods      map[string]*PodRecord
 	published []Published
 	seenNodes map[string]bool // whose object was seen
@@ -70,7 +71,7 @@ func encode(value any) []byte {
 
 func newStory(ctx context.Context, config *rest.Config, options Options) (*Story, error) {
 	s := &Story{
-		options: options, config: config, nodes: map[string]*Node{}, planned: map[string]PlannedPod{}, pods: map[string]*PodRecord{},
+		options: options, config: config, nodes: map[string]*Node{}, planned: map[string]PlannedPod{}, begun: map[string]PlannedPod{}, pods: map[string]*PodRecord{},
 		seenNodes: map[string]bool{}, result: Result{DeniedFor: map[string]int{}},
 	}
 	var err error
