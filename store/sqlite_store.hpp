@@ -1,6 +1,7 @@
 // The store in a file, or in memory. store.cpp has its rows, store_file.cpp how its file is opened.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <map>
 #include <memory>
@@ -67,11 +68,16 @@ class SqliteStore final : public Store {
   Result<std::string> last_reason_code(const std::string& event) override;
   Result<std::int64_t> last_setup() override;
   Result<Upkeep> do_upkeep(const Moment& now, std::int64_t rows) override;
+  std::optional<StoreFigures> figures() const override TOPOLET_EXCLUDES(figures_mutex_) {
+    MutexLock lock(figures_mutex_);
+    return figures_;
+  }
   void write_generation_file(std::uint64_t generation) override;
   void note_generation(std::uint64_t generation) override { notes_.note(generation); }
   void check_integrity(std::function<void(const IntegrityReport&)> report) override;
 
  private:
+  Status look_at_figures(const Moment& now) TOPOLET_EXCLUDES(figures_mutex_);
   Status open_file(const LastNumbers* last, std::int64_t now_ms);
   Status try_file(const LastNumbers* last, std::int64_t now_ms);
   Status claim_again() TOPOLET_EXCLUDES(generation_file_mutex_);
@@ -120,6 +126,9 @@ class SqliteStore final : public Store {
   std::int64_t boot_ = 0;
   /// By what they do and the columns that they write.
   std::map<std::string, Statement> statements_by_columns_;
+  std::optional<std::chrono::steady_clock::time_point> figures_of_;
+  mutable Mutex figures_mutex_;
+  std::optional<StoreFigures> figures_ TOPOLET_GUARDED_BY(figures_mutex_);
   Mutex generation_file_mutex_;
   std::uint64_t generation_in_file_ TOPOLET_GUARDED_BY(generation_file_mutex_) = 0;
   GenerationNotes notes_{[this](std::uint64_t generation) { write_generation_file(generation); }};

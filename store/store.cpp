@@ -404,9 +404,26 @@ Result<std::int64_t> SqliteStore::last_setup() {
   return setup->value_or(0);
 }
 
+/// A look costs some reads of pages that are in memory.
+Status SqliteStore::look_at_figures(const Moment& now) {
+  constexpr std::chrono::seconds kEvery{5};
+  if (!directory_ || (figures_of_ && now.steady - *figures_of_ < kEvery)) return {};
+  const auto size = size_of(database_);
+  if (!size) return size.error();
+  auto statement = database_.prepare("SELECT at_ms FROM decided ORDER BY at_ms LIMIT 1", "read what is kept");
+  if (!statement) return statement.error();
+  const auto oldest = statement->first_integer();
+  if (!oldest) return oldest.error();
+  figures_of_ = now.steady;
+  MutexLock lock(figures_mutex_);
+  figures_ = StoreFigures{size->used_bytes + size->free_bytes + size->log_bytes, *oldest};
+  return {};
+}
+
 // Nothing is locked where there is nothing to do.
 Result<Upkeep> SqliteStore::do_upkeep(const Moment& now, std::int64_t rows) {
   if (detached_) return *detached_;
+  if (const Status looked = look_at_figures(now); !looked) return looked.error();
   const auto missing = database_.integer("SELECT count(*) FROM backfill", "read what is complete");
   if (!missing) return missing.error();
   if (*missing > 0) {

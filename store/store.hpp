@@ -235,10 +235,16 @@ struct Upkeep {
   std::vector<std::string> notices = {};  ///< for people: what is unusual about what is deleted
 };
 
-/// One writer, one thread at a time; write_generation_file() on any. Every call is one transaction of its own unless
-/// between begin() and commit(). A call that fails changes nothing and leaves the store usable; between them it
-/// rolls the whole transaction back, and the calls after it, commit() included, return the same error until commit() or
-/// roll_back() ends it.
+/// How large the history is.
+struct StoreFigures {
+  std::int64_t bytes = 0;                               ///< of the file and the log beside it
+  std::optional<std::int64_t> oldest_decision_ms = {};  ///< wall clock; none: there is no decision
+};
+
+/// One writer, one thread at a time; write_generation_file() and figures() on any. Every call is one transaction of its
+/// own unless between begin() and commit(). A call that fails changes nothing and leaves the store usable; between them
+/// it rolls the whole transaction back, and the calls after it, commit() included, return the same error until commit()
+/// or roll_back() ends it.
 class Store {
  public:
   virtual ~Store() = default;
@@ -318,6 +324,9 @@ class Store {
   /// A slice of what is to be done to the history while nobody waits, for about so many rows: completes that of an
   /// older topolet, deletes what is older than it is kept, and shrinks the file.
   virtual Result<Upkeep> do_upkeep(const Moment& now, std::int64_t rows) = 0;
+  /// As they were at the newest do_upkeep() that looked, some seconds ago at most where upkeep is done; none: it never
+  /// did, or there is no file. Waits for no disk. Any thread.
+  virtual std::optional<StoreFigures> figures() const { return std::nullopt; }
   /// Notes, outside of the database, that this generation was acted on, so that a database which lacks it is noticed
   /// when it is opened next. Not synced to the disk. Any thread; the highest counts.
   virtual void write_generation_file(std::uint64_t generation) = 0;

@@ -10,6 +10,7 @@
 
 #include "cluster/agent/kubernetes/metrics.hpp"
 #include "cluster/agent/kubernetes/reporter.hpp"
+#include "cluster/agent/metrics.hpp"
 #include "cluster/agent/node.hpp"
 #include "cluster/agent/routes.hpp"
 #include "cluster/agent/watch_client.hpp"
@@ -162,7 +163,9 @@ int run_agent(const Options& options) {
   WatchClient client({.socket = path_of(options.watch)}, node, *log);
   const auto reporter = make_reporter(options, node, client, *log);
   if (!reporter) return program::start_failed(*log, reporter.error());
-  const auto more_metrics = [&reporter] { return *reporter ? reporter_metrics((*reporter)->counts()) : std::string(); };
+  const auto more_metrics = [&reporter, &options] {
+    return node_info_metrics(options.node_name) + (*reporter ? reporter_metrics((*reporter)->counts()) : "");
+  };
   auto metrics = serve(options.metrics_address, metrics_routes(node, client, more_metrics), {});
   auto page = metrics ? serve(options.page_address, page_routes(node), page_headers())
                       : Result<std::unique_ptr<http::HttpServer>>(metrics.error());

@@ -2,8 +2,10 @@
 
 #include <prometheus/text_serializer.h>
 
+#include <utility>
 #include <vector>
 
+#include "core/metrics/process.hpp"
 #include "core/metrics/table.hpp"
 
 namespace topolet::agent {
@@ -33,7 +35,15 @@ std::string agent_metrics(const Node& node, const WatchClient& client) {
   add({"topolet_agent_lost_connections_total", "Connections to topoletd that have ended.", kCounter},
       static_cast<double>(counts.lost_connections));
   add({"topolet_agent_page_viewers", "Browsers that follow the page."}, static_cast<double>(node.followers()));
+  for (prometheus::MetricFamily& family : metrics::process_families("topolet_agent_"))
+    families.push_back(std::move(family));
   return prometheus::TextSerializer().Serialize(families);
+}
+
+std::string node_info_metrics(const std::string& node_name) {
+  return prometheus::TextSerializer().Serialize({metrics::Table("topolet_agent_node_info", "The Node that this is.")
+                                                     .add(1, {{"node", node_name}, {"version", TOPOLET_VERSION}})
+                                                     .family()});
 }
 
 }  // namespace topolet::agent

@@ -2,8 +2,10 @@
 
 #include <prometheus/text_serializer.h>
 
+#include <utility>
 #include <vector>
 
+#include "core/metrics/process.hpp"
 #include "core/metrics/table.hpp"
 
 namespace topolet::extender {
@@ -54,6 +56,8 @@ std::string Metrics::text(const Numbers& now) const {
   for (const auto& [request, count] : now.requests)
     requests.add(static_cast<double>(count), {{"verb", request.first}, {"status", std::to_string(request.second)}});
   families.push_back(requests.family());
+  for (prometheus::MetricFamily& family : metrics::process_families("topolet_extender_"))
+    families.push_back(std::move(family));
   return prometheus::TextSerializer().Serialize(families);
 }
 

@@ -405,6 +405,7 @@ Result<Daemon::ReloadResult> Daemon::reload() {
   notify_reloading();
   Result<ReloadResult> reloaded = apply_config(deps_.read_config());
   reload_error_.set(reloaded ? "" : reloaded.error().message);
+  if (metrics_) metrics_->on_reload(static_cast<bool>(reloaded));
   notify_ready();
   if (!reloaded) {
     log_->error("the configuration was not changed: {}", reloaded.error().message);

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -136,7 +137,8 @@ class Daemon {
   Status set_capacity(const control::v1::SetCapacityRequest& request, control::v1::SetCapacityResponse& response);
   Status report_fits(const watch::v1::FitsRequest& request, watch::v1::FitsResponse& response,
                      const watch::WatchHandlers::IsWanted& is_wanted);
-  std::string metrics_text() const;
+  std::string metrics_text();
+  std::optional<std::map<std::string, std::uint32_t>> largest_exclusive(std::uint64_t generation);
   watch::v1::PluginList list_plugins() const;
   Result<ReloadResult> apply_config(const config::RawConfig& raw) TOPOLET_REQUIRES(reloading_);
 
@@ -152,7 +154,14 @@ class Daemon {
   SharedText reload_error_;  ///< of the last reload; empty if there was none, or it went well
   std::unique_ptr<plugin::RunningPlugins> plugins_;
   std::unique_ptr<metrics::Metrics> metrics_;  ///< null: nobody can ask for them
-  std::unique_ptr<watch::Feed> feed_;          ///< null: nobody can watch
+  /// What was computed for the metrics last; of the thread that they are asked on.
+  struct LargestExclusive {
+    std::uint64_t generation = 0;
+    std::chrono::steady_clock::time_point computed_at;
+    std::map<std::string, std::uint32_t> cpus;
+  };
+  std::optional<LargestExclusive> largest_exclusive_;
+  std::unique_ptr<watch::Feed> feed_;  ///< null: nobody can watch
   const std::shared_ptr<cri::MemoryClaims> memory_claims_ =
       std::make_shared<cri::MemoryClaims>();  ///< of all listeners
   std::unique_ptr<cri::Listener> listener_;

@@ -22,7 +22,11 @@ constexpr std::chrono::seconds kFitsPatience{5};
 /// How long may be computed for one who asks; topolet-agent does not wait for longer either.
 constexpr std::chrono::seconds kFitsTime{10};
 /// Prometheus asks again; what is counted is told in any case.
-constexpr std::chrono::seconds kMetricsPatience{1};
+constexpr std::chrono::milliseconds kMetricsPatience{700};
+/// How long may be computed for them: topolet-agent waits for three seconds.
+constexpr std::chrono::milliseconds kMetricsTime{700};
+/// What was told of the capacity of a node may have come to count since then.
+constexpr std::chrono::seconds kLargestExclusiveAge{60};
 
 }  // namespace
 
@@ -81,7 +85,25 @@ Status Daemon::report_fits(const watch::v1::FitsRequest& request, watch::v1::Fit
   return {};
 }
 
-std::string Daemon::metrics_text() const {
+/// It takes some decisions, so it is done once for a generation.
+std::optional<std::map<std::string, std::uint32_t>> Daemon::largest_exclusive(std::uint64_t generation) {
+  const auto now = std::chrono::steady_clock::now();
+  const auto& known = largest_exclusive_;
+  if (known && known->generation == generation && now - known->computed_at < kLargestExclusiveAge) return known->cpus;
+  const auto may_go_on = [until = now + kMetricsTime]() -> Status {
+    if (std::chrono::steady_clock::now() < until) return {};
+    return Error{Code::kDeadlineExceeded, "what fits was not found in time"};
+  };
+  const Result<engine::Engine::NodeFits> found = engine_->fits({}, kMetricsPatience, may_go_on);
+  // Before it is reconciled, others may run here that nobody knows.
+  if (!found || !found->reconciled || found->fits.lost_votes) return std::nullopt;
+  LargestExclusive largest{found->fits.generation, now, {}};
+  for (const engine::NodeFit& node : found->fits.nodes) largest.cpus[std::to_string(node.node)] = node.exclusive_cpus;
+  largest_exclusive_ = std::move(largest);
+  return largest_exclusive_->cpus;
+}
+
+std::string Daemon::metrics_text() {
   metrics::Moment moment;
   moment.runtime_connected = proxy_->connected();
   const auto summary = engine_->summary(kMetricsPatience);
@@ -97,7 +119,10 @@ std::string Daemon::metrics_text() const {
                                          .stuck = static_cast<std::uint32_t>(summary->stuck.size()),
                                          .foreign = count_foreign(*summary),
                                          .nodes = *nodes};
+    moment.largest_exclusive = largest_exclusive(summary->generation);
   }
+  if (const auto figures = store_->figures())
+    moment.store = metrics::StoreFigures{figures->bytes, figures->oldest_decision_ms};
   for (const plugin::PluginDescription& described : plugins_->describe()) {
     const plugin::LostVotes& lost = described.statistics.lost;
     moment.plugins.push_back({described.options.name,

@@ -14,6 +14,7 @@
 #include "core/cri/methods.hpp"
 #include "core/engine/state/ledger.hpp"
 #include "core/engine/state/transition.hpp"
+#include "core/metrics/process.hpp"
 #include "core/metrics/table.hpp"
 #include "core/placement/node_demand.hpp"
 #include "core/placement/reason_codes.hpp"
@@ -74,7 +75,7 @@ void add_engine(const EngineState& engine, std::vector<MetricFamily>& families) 
   Table reserved("topolet_reserved_cpus", "CPUs that are reserved for the system.");
   Table requested("topolet_requested_cpus", "CPUs that containers request, divided as they run.");
   for (const NodeUsage& usage : engine.nodes) {
-    const Labels node = {{"node", usage.node}};
+    const Labels node = {{"numa_node", usage.node}};
     pool.add(static_cast<double>(usage.pool_cpus), node);
     exclusive.add(static_cast<double>(usage.exclusive_cpus), node);
     lost.add(static_cast<double>(usage.lost_exclusive_cpus), node);
@@ -83,6 +84,23 @@ void add_engine(const EngineState& engine, std::vector<MetricFamily>& families) 
     requested.add(static_cast<double>(usage.requested_milli) / 1000, node);
   }
   for (const Table& table : {pool, exclusive, lost, withheld, reserved, requested}) put(table);
+}
+
+void add_store(const StoreFigures& store, std::vector<MetricFamily>& families) {
+  families.push_back(Table("topolet_store_bytes", "The size of the state database and its log.")
+                         .add(static_cast<double>(store.bytes))
+                         .family());
+  if (!store.oldest_decision_ms) return;
+  families.push_back(Table("topolet_store_oldest_decision_time_seconds",
+                           "When the oldest decision that is kept was made, in seconds since 1970.")
+                         .add(static_cast<double>(*store.oldest_decision_ms) / 1000)
+                         .family());
+}
+
+void add_largest_exclusive(const std::map<std::string, std::uint32_t>& by_node, std::vector<MetricFamily>& families) {
+  Table largest("topolet_largest_exclusive_cpus", "The most CPUs that one new container could get for itself.");
+  for (const auto& [node, cpus] : by_node) largest.add(cpus, {{"numa_node", node}});
+  families.push_back(largest.family());
 }
 
 void add_plugins(const std::vector<PluginCounts>& plugins, std::vector<MetricFamily>& families) {
@@ -126,7 +144,13 @@ struct Metrics::Impl {
         .Register(registry)
         .Add({})
         .Set(seconds(now));
+    note_reload(true);
     for (const std::string& word : engine::audit_event_words()) events[word] = &event_family.Add({{"event", word}});
+  }
+
+  void note_reload(bool succeeded) {
+    reload_succeeded.Set(succeeded ? 1 : 0);
+    reloaded_at.Set(seconds(std::chrono::system_clock::now().time_since_epoch()));
   }
 
   void note(const engine::AuditEntry& audit) {
@@ -214,6 +238,19 @@ struct Metrics::Impl {
                                      .Register(registry)
                                      .Add({});
 
+  prometheus::Gauge& reload_succeeded =
+      prometheus::BuildGauge()
+          .Name("topolet_reload_succeeded")
+          .Help("Whether the configuration is in force as it was read last; the start counts.")
+          .Register(registry)
+          .Add({});
+
+  prometheus::Gauge& reloaded_at = prometheus::BuildGauge()
+                                       .Name("topolet_reload_time_seconds")
+                                       .Help("When the configuration was read last, in seconds since 1970.")
+                                       .Register(registry)
+                                       .Add({});
+
   std::map<std::string, OfMethod, std::less<>> methods;  ///< the proxy's thread's
   // The loop's.
   std::map<std::string, prometheus::Counter*> events;
@@ -247,6 +284,8 @@ void Metrics::on_call(const cri::FinishedCall& call) {
   of_method.added->Observe(seconds(call.total - *call.at_runtime));
 }
 
+void Metrics::on_reload(bool succeeded) { impl_->note_reload(succeeded); }
+
 void Metrics::on_durable(const engine::Transition& transition) {
   for (const engine::Change& change : transition.changes) {
     if (change.kind == engine::ChangeKind::kMoved) impl_->moves.Increment();
@@ -269,7 +308,10 @@ std::string Metrics::text(const Moment& moment) const {
                          .add(moment.engine ? 0 : 1)
                          .family());
   if (moment.engine) add_engine(*moment.engine, families);
+  if (moment.store) add_store(*moment.store, families);
+  if (moment.largest_exclusive) add_largest_exclusive(*moment.largest_exclusive, families);
   add_plugins(moment.plugins, families);
+  for (MetricFamily& family : process_families("topolet_")) families.push_back(std::move(family));
   std::erase_if(families, [](const MetricFamily& family) { return family.metric.empty(); });
   return prometheus::TextSerializer().Serialize(families);
 }

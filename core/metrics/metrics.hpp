@@ -21,7 +21,7 @@ namespace topolet::metrics {
 
 /// CPUs and requests of one NUMA node, or of the CPUs outside any.
 struct NodeUsage {
-  std::string node;  ///< OS index, or "none"
+  std::string node;  ///< OS index, or "none"; not the name of a Node
   std::size_t pool_cpus = 0;
   std::size_t exclusive_cpus = 0;       ///< that are so, as far as was seen
   std::size_t lost_exclusive_cpus = 0;  ///< that were given exclusively, and are not so now; see engine::seen_mode()
@@ -47,6 +47,12 @@ struct EngineState {
   std::vector<NodeUsage> nodes;
 };
 
+/// The state database, as it was seen a while ago.
+struct StoreFigures {
+  std::int64_t bytes = 0;                               ///< of its file and the log beside it
+  std::optional<std::int64_t> oldest_decision_ms = {};  ///< wall clock; none: it has no decision
+};
+
 /// Of one plugin, since the start.
 struct PluginCounts {
   std::string id;
@@ -61,6 +67,9 @@ struct Moment {
   std::optional<EngineState> engine;  ///< none: it did not answer in time
   std::vector<PluginCounts> plugins;
   bool runtime_connected = false;
+  std::optional<StoreFigures> store = {};  ///< none: not known, or there is none
+  /// The most CPUs that one container could get for itself, by the OS index of the NUMA node; none: not known.
+  std::optional<std::map<std::string, std::uint32_t>> largest_exclusive = {};
 };
 
 /// on_call() is for the proxy's thread, the engine's functions for its loop, text() for any.
@@ -73,6 +82,8 @@ class Metrics final : public engine::Observer {
   Metrics& operator=(const Metrics&) = delete;
 
   void on_call(const cri::FinishedCall& call);
+  /// The configuration was read again; `succeeded`: it is in force. The start counts as the first time. Any thread.
+  void on_reload(bool succeeded);
   void on_durable(const engine::Transition& transition) override;
   void on_written(const engine::Transition& transition) override;
 

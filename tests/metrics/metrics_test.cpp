@@ -1,5 +1,6 @@
 #include "core/metrics/metrics.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,6 +11,7 @@
 #include <set>
 #include <sstream>
 
+#include "core/base/unique_fd.hpp"
 #include "core/engine/state/transitions.hpp"
 #include "tests/engine/ledgers.hpp"
 #include "tests/support/cri.pb.h"
@@ -216,10 +218,10 @@ TEST_F(MetricsTest, CallsNothingExclusiveThatIsNot) {
                               .overruled = 3,
                               .nodes = node_usage_of(on_machine(ledger, *testing::machine("node:2 core:4 pu:1")))};
   const auto now = samples(moment);
-  EXPECT_EQ(now.at(R"(topolet_exclusive_cpus{node="0"})"), 0);
-  EXPECT_EQ(now.at(R"(topolet_lost_exclusive_cpus{node="0"})"), 2);
-  EXPECT_EQ(now.at(R"(topolet_exclusive_cpus{node="1"})"), 1);
-  EXPECT_EQ(now.at(R"(topolet_lost_exclusive_cpus{node="1"})"), 1);
+  EXPECT_EQ(now.at(R"(topolet_exclusive_cpus{numa_node="0"})"), 0);
+  EXPECT_EQ(now.at(R"(topolet_lost_exclusive_cpus{numa_node="0"})"), 2);
+  EXPECT_EQ(now.at(R"(topolet_exclusive_cpus{numa_node="1"})"), 1);
+  EXPECT_EQ(now.at(R"(topolet_lost_exclusive_cpus{numa_node="1"})"), 1);
   EXPECT_EQ(now.at("topolet_overruled_containers"), 3);
 }
 
@@ -248,6 +250,44 @@ TEST_F(MetricsTest, CountsWhoDoesNotLeaveCpus) {
   EXPECT_EQ(samples().at(R"(topolet_audit_events_total{event="stuck"})"), 2) << "that it is over, too";
 }
 
+TEST_F(MetricsTest, ShowsTheStoreWhereItIsKnown) {
+  EXPECT_EQ(samples().count("topolet_store_bytes"), 0U) << "unknown is not zero";
+  Moment moment;
+  moment.store = StoreFigures{4096, {}};
+  EXPECT_EQ(samples(moment).at("topolet_store_bytes"), 4096);
+  EXPECT_EQ(samples(moment).count("topolet_store_oldest_decision_time_seconds"), 0U) << "there is none";
+  moment.store->oldest_decision_ms = 1500;
+  EXPECT_EQ(samples(moment).at("topolet_store_oldest_decision_time_seconds"), 1.5);
+}
+
+TEST_F(MetricsTest, ShowsTheLargestBlockOfEachNode) {
+  EXPECT_EQ(samples().count(R"(topolet_largest_exclusive_cpus{numa_node="0"})"), 0U);
+  Moment moment;
+  moment.largest_exclusive = {{"0", 3}, {"1", 0}};
+  EXPECT_EQ(samples(moment).at(R"(topolet_largest_exclusive_cpus{numa_node="0"})"), 3);
+  EXPECT_EQ(samples(moment).at(R"(topolet_largest_exclusive_cpus{numa_node="1"})"), 0);
+}
+
+TEST_F(MetricsTest, TellsOfReloads) {
+  EXPECT_EQ(samples().at("topolet_reload_succeeded"), 1) << "the start";
+  const double started = samples().at("topolet_reload_time_seconds");
+  EXPECT_GE(started, samples().at("topolet_start_time_seconds"));
+  metrics_.on_reload(false);
+  EXPECT_EQ(samples().at("topolet_reload_succeeded"), 0);
+  EXPECT_GE(samples().at("topolet_reload_time_seconds"), started);
+  metrics_.on_reload(true);
+  EXPECT_EQ(samples().at("topolet_reload_succeeded"), 1);
+}
+
+TEST_F(MetricsTest, TellsOfTheProcess) {
+  const auto now = samples();
+  EXPECT_GT(now.at("topolet_process_resident_memory_bytes"), 1e6);
+  EXPECT_GT(now.at("topolet_process_cpu_seconds_total"), 0);
+  EXPECT_GT(now.at("topolet_process_max_fds"), 0);
+  const UniqueFd one_more(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  EXPECT_EQ(samples().at("topolet_process_open_fds"), now.at("topolet_process_open_fds") + 1);
+}
+
 TEST_F(MetricsTest, ShowsTheNodeAsItIs) {
   const engine::Ledger ledger =
       engine::ledger_of({engine::exclusive("a", {0, 1}, engine::Phase::kRunning, {2}), engine::shared("s")}, {},
@@ -262,12 +302,12 @@ TEST_F(MetricsTest, ShowsTheNodeAsItIs) {
   moment.runtime_connected = true;
   moment.plugins = {{"numa", 12, {{"late", 3}}, true, 4}};
   const auto now = samples(moment);
-  EXPECT_EQ(now.at(R"(topolet_pool_cpus{node="0"})"), 1);
-  EXPECT_EQ(now.at(R"(topolet_pool_cpus{node="1"})"), 3);
-  EXPECT_EQ(now.at(R"(topolet_exclusive_cpus{node="0"})"), 2);
-  EXPECT_EQ(now.at(R"(topolet_withheld_cpus{node="0"})"), 1);
-  EXPECT_EQ(now.at(R"(topolet_reserved_cpus{node="1"})"), 1);
-  EXPECT_EQ(now.at(R"(topolet_requested_cpus{node="0"})"), 2);
+  EXPECT_EQ(now.at(R"(topolet_pool_cpus{numa_node="0"})"), 1);
+  EXPECT_EQ(now.at(R"(topolet_pool_cpus{numa_node="1"})"), 3);
+  EXPECT_EQ(now.at(R"(topolet_exclusive_cpus{numa_node="0"})"), 2);
+  EXPECT_EQ(now.at(R"(topolet_withheld_cpus{numa_node="0"})"), 1);
+  EXPECT_EQ(now.at(R"(topolet_reserved_cpus{numa_node="1"})"), 1);
+  EXPECT_EQ(now.at(R"(topolet_requested_cpus{numa_node="0"})"), 2);
   EXPECT_EQ(now.at(R"(topolet_containers{mode="exclusive"})"), 1);
   EXPECT_EQ(now.at("topolet_overlapping_containers"), 2);
   EXPECT_EQ(now.at("topolet_foreign_containers{handler=\"kata\"}"), 3);

@@ -1,5 +1,5 @@
 // Prints what Prometheus gets from topolet-agent beside a topoletd that has placed, moved and denied containers, and
-// with an API server, so that every metric there is has a sample.
+// with an API server, and from a topolet-extender that has bound a pod, so that every metric there is has a sample.
 // Usage: monitoring_scrape [FOLDER COUNT]   Afterwards, creates containers without pause and writes COUNT further
 // scrapes into FOLDER, as 1.prom and so on.
 #include <fmt/format.h>
@@ -18,6 +18,7 @@
 #include "tests/cluster_api/apiserver.hpp"
 #include "tests/control/daemon_rig.hpp"
 #include "tests/http/http_client.hpp"
+#include "tests/http/tls_client.hpp"
 
 namespace topolet::testing {
 namespace {
@@ -85,6 +86,37 @@ void write_kubeconfig(const std::string& path, const ApiServer& server, const st
   std::ofstream(path) << config.dump();
 }
 
+/// Of one that has bound the pod `waiting`.
+std::optional<std::string> scrape_extender(const std::string& kubeconfig) {
+  const TempDir folder;
+  const Ca ca;
+  const Certificate own =
+      ca.replica_certificate({.common_name = "topolet-extender", .alternative_names = "IP:127.0.0.1"});
+  folder.write("tls.crt", own.certificate_pem);
+  folder.write("tls.key", own.key_pem);
+  folder.write("ca.crt", ca.pem());
+  const Process extender(
+      {TOPOLET_EXTENDER, "--kubernetes", kubeconfig, "--lease", "none", "--listen", "127.0.0.1:0", "--metrics-address",
+       "127.0.0.1:0", "--debug-address", "none", "--certificate", folder.file("tls.crt"), "--key",
+       folder.file("tls.key"), "--client-ca", folder.file("ca.crt")},
+      folder.file("log"));
+  std::string calls;
+  std::optional<std::string> text;
+  const auto is_complete = [&] {
+    const std::string log = text_of(folder.file("log"));
+    std::smatch match;
+    const bool serves = std::regex_search(log, match, std::regex("may call https://([0-9.:]+)/"));
+    if (!serves || metrics_address(log).empty()) return false;
+    post_tls(fmt::format("https://{}/bind", match[1].str()), ca, ca.client_certificate("system:kube-scheduler"),
+             R"({"PodName": "waiting", "PodNamespace": "default", "PodUID": "uid-waiting", "Node": "n1"})");
+    text = scrape(metrics_address(log));
+    return text && text->find(R"(topolet_extender_calls_total{call="bind",outcome="ok"})") != std::string::npos;
+  };
+  if (DaemonRig::eventually(is_complete)) return text;
+  fmt::print(stderr, "{}\n", text_of(folder.file("log")));
+  return std::nullopt;
+}
+
 int print_scrapes(const std::string& folder, int count) {
   DaemonRig rig;
   ApiServer server({.tokens = {"secret"}});
@@ -93,13 +125,17 @@ int print_scrapes(const std::string& folder, int count) {
   server.put("/api/v1/pods", {{"metadata", {{"namespace", "default"}, {"name", "denied"}, {"uid", "uid-denied"}}},
                               {"spec", {{"nodeName", "n1"}, {"containers", {{{"name", "main"}}}}}},
                               {"status", {{"phase", "Pending"}, {"qosClass", "Guaranteed"}}}});
+  server.put("/api/v1/pods", {{"metadata", {{"namespace", "default"}, {"name", "waiting"}, {"uid", "uid-waiting"}}},
+                              {"spec", {{"containers", {{{"name", "main"}}}}}},
+                              {"status", {{"phase", "Pending"}, {"qosClass", "BestEffort"}}}});
   write_kubeconfig(rig.file("kubeconfig"), server, rig.file("ca.pem"));
   rig.plugin_dir = TOPOLET_BUILT_PLUGINS;
   const std::string watch = "unix://" + rig.file("watch.sock");
   rig.configure("enable = numa", "", "watch = " + watch);
   if (!rig.start()) return fail("topoletd does not start", rig.log());
   Process agent({TOPOLET_AGENT, "--watch", watch, "--metrics-address", "127.0.0.1:0", "--page-address", "none",
-                 "--kubernetes", rig.file("kubeconfig"), "--node-name", "n1", "--pod-resources", "none"},
+                 "--kubernetes", rig.file("kubeconfig"), "--node-name", "n1", "--pod-resources", "none", "--control",
+                 "unix://" + rig.control_socket()},
                 rig.file("agent.log"));
   std::string address;
   const auto is_ready = [&] {
@@ -116,10 +152,13 @@ int print_scrapes(const std::string& folder, int count) {
   const auto has_all = [&] {
     text = scrape(address);
     return text && text->find("topolet_agent_pod_events_total{reason=") != std::string::npos &&
+           text->find("topolet_store_oldest_decision_time_seconds ") != std::string::npos &&
            text->find("topolet_agent_topology_writes_total 0") == std::string::npos;
   };
   if (!DaemonRig::eventually(has_all)) return fail("not all metrics have samples", text.value_or("no answer"));
-  fmt::print("{}", *text);
+  const std::optional<std::string> of_extender = scrape_extender(rig.file("kubeconfig"));
+  if (!of_extender) return fail("topolet-extender does not tell how it is", "its log is above");
+  fmt::print("{}{}", *text, *of_extender);
   if (count == 0) return 0;
   const Load load(rig);
   for (int i = 1; i <= count; ++i) {

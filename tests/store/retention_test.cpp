@@ -255,6 +255,22 @@ TEST_F(RetentionTest, GoesOnWhereAStopCameBetween) {
   EXPECT_EQ(days("pool_version"), "19");
 }
 
+TEST_F(RetentionTest, TellsHowLargeTheHistoryIsAndHowFarBackItGoes) {
+  const auto store = open_with(kThirtyDays);
+  EXPECT_FALSE(store->figures()) << "nobody has looked";
+  tidy_up(*store, 0);
+  ASSERT_TRUE(store->figures());
+  EXPECT_GT(store->figures()->bytes, 0);
+  EXPECT_FALSE(store->figures()->oldest_decision_ms) << "there is none";
+  end(*store, 2, place(*store, 1, "a"));
+  place(*store, 3, "b");
+  tidy_up(*store, 4);
+  EXPECT_EQ(store->figures()->oldest_decision_ms, kStart + kDay);
+  EXPECT_EQ(tidy_up(*store, 40), 1);
+  tidy_up_at(*store, 40, 42);
+  EXPECT_EQ(store->figures()->oldest_decision_ms, kStart + 3 * kDay);
+}
+
 TEST_F(RetentionTest, ForecastsWhatItDeletes) {
   const auto store = open_with({});
   for (int day = 0; day < 5; ++day) end(*store, day, place(*store, day, fmt::format("c{}", day)));

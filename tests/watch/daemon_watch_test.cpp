@@ -247,7 +247,7 @@ TEST_F(DaemonWatchTest, TellsItsMetrics) {
     return has("topolet_cri_calls_total{code=\"OK\",method=\"CreateContainer\"} 2") &&
            has("topolet_cri_calls_total{code=\"RESOURCE_EXHAUSTED\",method=\"CreateContainer\"} 1");
   })) << response.text();
-  EXPECT_TRUE(has("topolet_exclusive_cpus{node=\"0\"} 1"));
+  EXPECT_TRUE(has("topolet_exclusive_cpus{numa_node=\"0\"} 1"));
   EXPECT_TRUE(has("topolet_containers{mode=\"shared\"} 1"));
   EXPECT_TRUE(has("topolet_audit_events_total{event=\"denied\"} 1"));
   EXPECT_TRUE(has("topolet_reconciled 1"));
