@@ -34,10 +34,16 @@ std::optional<Reason> reason_of(const watch::v1::Event& event, bool is_remote) {
   return std::nullopt;
 }
 
+/// What a reason, however long, leaves room for.
+constexpr const char* kRemedyOfDenial =
+    "; the scheduler does not move the pod: delete it, so that it is scheduled anew, or change what it asks for";
+
 std::string message_of(const watch::v1::Event& event) {
+  const std::string remedy = event.event() == "denied" ? kRemedyOfDenial : "";
+  const std::size_t most = kLongestMessage - remedy.size();
   std::string message = fmt::format("container {}: {}", event.key().name(), event.reason());
-  if (message.size() > kLongestMessage) message = message.substr(0, kLongestMessage - 3) + "...";
-  return message;
+  if (message.size() > most) message = message.substr(0, most - 3) + "...";
+  return message + remedy;
 }
 
 }  // namespace

@@ -76,6 +76,20 @@ TEST_F(PodEventsTest, CountTheSameInOne) {
   EXPECT_EQ(written().back().object["count"], 1);
 }
 
+TEST_F(PodEventsTest, SayWhatHelpsWhoseContainerIsDenied) {
+  start({});
+  take("denied", "web", "too few");
+  const std::string remedy =
+      "; the scheduler does not move the pod: delete it, so that it is scheduled anew, or change what it asks for";
+  EXPECT_EQ(written().back().object["message"], "container main: too few" + remedy);
+  take("denied", "wordy", std::string(5000, 'x'));
+  const std::string cut = written().back().object["message"];
+  EXPECT_EQ(cut.size(), 1024U) << "the API server takes no longer ones";
+  EXPECT_TRUE(cut.ends_with("xx..." + remedy)) << cut;
+  take("re-placed", "moved", "made room");
+  EXPECT_EQ(written().back().object["message"], "container main: made room");
+}
+
 TEST_F(PodEventsTest, AreUpdatedAtMostOnceAPeriodAndAtOnceAfterALongerTime) {
   start({.update_period = seconds(10)});
   take("denied", "web", "too few");
