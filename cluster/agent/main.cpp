@@ -139,6 +139,7 @@ Result<std::unique_ptr<Reporter>> make_reporter(const Options& options, Node& no
   if (!server) return server.error();
   Reporter::Options reporting;
   reporting.node_name = options.node_name;
+  reporting.token_file = server->token_file;
   reporting.scheduler_resync = std::chrono::seconds(options.scheduler_resync_s);
   if (options.pod_resources != kNone) reporting.pod_resources = path_of(options.pod_resources);
   if (options.control != kNone) reporting.control_socket = path_of(options.control);

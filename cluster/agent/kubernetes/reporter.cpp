@@ -76,6 +76,7 @@ Reporter::Reporter(Options options, api::ApiServer server, Node& node, WatchClie
     capacity_.emplace(
         loop_, options_.control_socket, [this] { return node_.reconciled_state(); }, log);
   }
+  if (!options_.token_file.empty()) token_renewal_.emplace(client_, options_.token_file, log);
   if (!options_.pod_resources.empty()) {
     devices_.emplace(
         loop_, options_.pod_resources, [this] { publisher_.something_changed(); }, log);
@@ -88,6 +89,7 @@ void Reporter::start() {
   node_.set_listener([this](const watch::v1::Delta* delta) { hear(delta); });
   loop_.post([this] {
     if (devices_) devices_->start();
+    if (token_renewal_) token_renewal_->start();
     pod_reflector_.start();
     object_reflector_.start();
     copy_counts();

@@ -13,6 +13,7 @@
 #include "cluster/agent/kubernetes/device_inventory.hpp"
 #include "cluster/agent/kubernetes/pod_events.hpp"
 #include "cluster/agent/kubernetes/publisher.hpp"
+#include "cluster/agent/kubernetes/token_renewal.hpp"
 #include "cluster/agent/node.hpp"
 #include "cluster/agent/watch_client.hpp"
 #include "cluster/api/api_client.hpp"
@@ -31,6 +32,7 @@ class Reporter {
     std::string pod_resources;  ///< the path of the kubelet's socket; empty: no devices
     std::chrono::milliseconds scheduler_resync{5000};
     std::string control_socket = {};  ///< topoletd's: a path; empty: what others say of the capacity stays unread
+    std::string token_file = {};      ///< of the API server's client; empty: it has none
     Clock clock = {};
   };
   /// For metrics.
@@ -75,6 +77,7 @@ class Reporter {
   PodEvents events_;
   Publisher publisher_;
   std::optional<CapacityRelay> capacity_;
+  std::optional<TokenRenewal> token_renewal_;
   api::Reflector pod_reflector_;
   api::Reflector object_reflector_;
   mutable Mutex mutex_;
