@@ -3,8 +3,9 @@
 
 kManifests=deploy/kubernetes
 kChart=$kManifests/chart
+kRules=deploy/monitoring/topolet.rules.yaml
 # In the order in which they are applied.
-kManifestNames=(crd rbac policies flowschema agent installer extender scheduler-extender)
+kManifestNames=(crd rbac policies flowschema agent agent-token installer extender scheduler-extender)
 kNamespace=topolet-system
 kAgentUser=system:serviceaccount:$kNamespace:topolet-agent
 kExtenderUser=system:serviceaccount:$kNamespace:topolet-extender
@@ -13,7 +14,7 @@ kExtenderUser=system:serviceaccount:$kNamespace:topolet-extender
 render_manifest() {
   printf '# Made by scripts/manifests from chart/templates/%s.yaml; change that instead.\n' "$1"
   helm template topolet "$kChart" --namespace "$kNamespace" --set namespace.create=true --set crd.keep=false \
-    --set installer.enabled=true --set extender.enabled=true --set scheduler.enabled=true \
+    --set installer.enabled=true --set agent.renewsTokens=true --set extender.enabled=true --set scheduler.enabled=true \
     --set scheduler.image="registry.k8s.io/kube-scheduler:$kClusterVersion" --show-only "templates/$1.yaml" | sed '1{/^---$/d}; /^# Source: /d'
 }
 
@@ -24,6 +25,9 @@ write_manifests() {
   done
 }
 
+# Helm reads no file outside of the chart.
+copy_rules() { cp "$kRules" "$kChart/${kRules##*/}"; }
+
 # manifests_are_current: whether the files in the tree are those that the chart makes.
 manifests_are_current() {
   local made name code=0
@@ -31,6 +35,7 @@ manifests_are_current() {
   write_manifests "$made" || code=1
   for name in "${kManifestNames[@]}"; do diff -u "$kManifests/$name.yaml" "$made/$name.yaml" >&2 || code=1; done
   rm -rf "$made"
+  diff -u "$kChart/${kRules##*/}" "$kRules" >&2 || code=1
   return "$code"
 }
 
@@ -40,17 +45,21 @@ run_cluster() {
   mkdir "$workdir/objects"
   start_control_plane "$workdir" 2>>"$logs/cluster.log"
   try_chart_files
+  try_values
   try_manifests
   try_tenants
   try_agents
   try_agent_rights
   try_agent_topology
+  try_columns
   try_agent_node
   try_agent_events
+  try_units
   try_installer
   try_extender
   try_extender_pods
   try_flow_schema
+  try_monitoring
   try_zone_annotation
   try_qos_class
   try_exclusive_annotations
@@ -99,11 +108,6 @@ by_policy() { echo "ValidatingAdmissionPolicy '$1'"; }
 run_helm() {
   HELM_CACHE_HOME=$workdir/helm HELM_CONFIG_HOME=$workdir/helm HELM_DATA_HOME=$workdir/helm \
     helm --kubeconfig "$workdir/admin.kubeconfig" "$@"
-}
-
-try_chart_files() {
-  allows "the chart is well-formed" run_helm lint --strict "$kChart"
-  allows "the manifests are what the chart makes" manifests_are_current
 }
 
 try_manifests() {
@@ -486,37 +490,8 @@ YAML
 
 try_removal() {
   local name files=()
-  for name in scheduler-extender extender installer agent flowschema policies crd; do files+=(-f "$kManifests/$name.yaml"); done
+  for name in scheduler-extender extender installer agent-token agent flowschema policies crd; do files+=(-f "$kManifests/$name.yaml"); done
   allows "all but rbac.yaml is removed" kube "$workdir" admin delete "${files[@]}"
   # There is no controller that empties the namespace.
   allows "rbac.yaml is removed" kube "$workdir" admin delete --wait=false -f "$kManifests/rbac.yaml"
-}
-
-try_chart() {
-  local namespace=topolet-by-chart resource=noderesourcetopologies.topology.node.k8s.io
-  allows "the chart is installed" run_helm install topolet "$kChart" --namespace "$namespace" --create-namespace \
-    --set image.tag=1 --set agent.nodeSelector.pool=topolet --set extender.enabled=true --set extender.zonePolicy=single \
-    --set scheduler.enabled=true --set scheduler.image=scheduler:1
-  says "its values are used" "topolet:1 topolet" \
-    kube "$workdir" admin get daemonset topolet-agent --namespace "$namespace" \
-    -o 'jsonpath={.spec.template.spec.containers[0].image} {.spec.template.spec.nodeSelector.pool}'
-  says "the agent has no control socket" "" kube "$workdir" admin get daemonset topolet-agent --namespace "$namespace" \
-    -o 'jsonpath={.spec.template.spec.volumes[?(@.name=="control")].hostPath.path}'
-  allows "the chart is upgraded" run_helm upgrade topolet "$kChart" --namespace "$namespace" --reuse-values \
-    --set capacity.enabled=true
-  says "the agent has it where capacities are handed down" /run/topolet \
-    kube "$workdir" admin get daemonset topolet-agent --namespace "$namespace" \
-    -o 'jsonpath={.spec.template.spec.volumes[?(@.name=="control")].hostPath.path}'
-  says "those of the extender too" "topolet:1 --zone-policy=single" \
-    kube "$workdir" admin get deployment topolet-extender --namespace "$namespace" \
-    -o 'jsonpath={.spec.template.spec.containers[0].image} {.spec.template.spec.containers[0].args[7]}'
-  refuses "a scheduler needs an image" "scheduler.image" \
-    run_helm template topolet "$kChart" --set scheduler.enabled=true
-  refuses "its policies are in force" "$(by_policy topolet-zone-annotation)" \
-    kube "$workdir" tenant create --dry-run=server -f "$(object zoned)"
-  allows "objects can be written" kube "$workdir" admin create -f "$(object topology-n1)"
-  allows "the chart is uninstalled" run_helm uninstall topolet --namespace "$namespace"
-  says "the objects stay" n1 kube "$workdir" admin get "$resource" n1 -o 'jsonpath={.metadata.name}'
-  check through "cluster: the policies do not" 20 logged \
-    kube "$workdir" tenant create --dry-run=server -f "$(object zoned)"
 }

@@ -8,7 +8,35 @@ system:serviceaccount:{{ .Release.Namespace }}:topolet-agent
 {{- end }}
 
 {{- define "topolet.image" -}}
-{{ printf "%s:%s" .Values.image.repository (default .Chart.AppVersion .Values.image.tag | toString) }}
+{{- $tag := default .Chart.AppVersion .Values.image.tag -}}
+{{- /* A number in a file of values. */ -}}
+{{- if kindIs "float64" $tag }}{{ $tag = int64 $tag }}{{ end -}}
+{{ printf "%s:%s" .Values.image.repository (toString $tag) }}
+{{- end }}
+
+{{- /* Where pods may be: values is the component's part of the values, label what the node has to have beside that, and
+spreads the component whose replicas shall be on different nodes. */ -}}
+{{- define "topolet.placement" -}}
+{{- with .values.tolerations -}}
+tolerations:
+{{- toYaml . | nindent 0 }}
+{{ end -}}
+nodeSelector:
+  {{- toYaml (merge (dict "kubernetes.io/os" "linux") (default dict .label) (default dict .values.nodeSelector)) | nindent 2 }}
+{{- if .values.affinity }}
+affinity:
+  {{- toYaml .values.affinity | nindent 2 }}
+{{- else if .spreads }}
+affinity:
+  podAntiAffinity:
+    preferredDuringSchedulingIgnoredDuringExecution:
+    - weight: 100
+      podAffinityTerm:
+        topologyKey: kubernetes.io/hostname
+        labelSelector:
+          matchLabels:
+            {{- include "topolet.labels" .spreads | nindent 12 }}
+{{- end }}
 {{- end }}
 
 {{- define "topolet.installer.user" -}}
@@ -83,7 +111,7 @@ variables:
 {{- end }}
 
 {{- define "topolet.tokenNode" -}}
-# The node of the pod that the token was made for. Only tokens of running pods name one.
+# The node that the token was made for, or its pod. Only tokens that are bound to one of these name one.
 - name: tokenNode
   expression: request.userInfo.?extra['authentication.kubernetes.io/node-name'][0].orValue('')
 {{- end }}
@@ -109,6 +137,18 @@ items:
   properties:
     name: {type: string}
     value: {{ . }}
+{{- end }}
+
+{{- /* A column shows one value, so each zone has its own; those of most machines without -o wide. */ -}}
+{{- define "topolet.crd.columns" -}}
+{{- range $zone := until 8 }}
+- name: CPUs-{{ $zone }}
+  description: What another pod could still get in this zone, counted from 0.
+  type: string
+  jsonPath: '.zones[{{ $zone }}].resources[?(@.name=="cpu")].available'
+  priority: {{ if ge $zone 2 }}1{{ else }}0{{ end }}
+{{- end }}
+- {name: Age, type: date, jsonPath: .metadata.creationTimestamp}
 {{- end }}
 
 {{- define "topolet.crd.quantity" -}}
