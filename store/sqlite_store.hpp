@@ -68,7 +68,7 @@ class SqliteStore final : public Store {
   Result<std::string> last_reason_code(const std::string& event) override;
   Result<std::int64_t> last_setup() override;
   Result<Upkeep> do_upkeep(const Moment& now, std::int64_t rows) override;
-  std::optional<StoreFigures> figures() const override TOPOLET_EXCLUDES(figures_mutex_) {
+  std::optional<StoreFigures> figures() const TOPOLET_EXCLUDES(figures_mutex_) override {
     MutexLock lock(figures_mutex_);
     return figures_;
   }
