@@ -37,9 +37,11 @@ std::optional<Reason> reason_of(const watch::v1::Event& event, bool is_remote) {
 /// What a reason, however long, leaves room for.
 constexpr const char* kRemedyOfDenial =
     "; the scheduler does not move the pod: delete it, so that it is scheduled anew, or change what it asks for";
+/// Deleting what the API server shows of it changes nothing.
+constexpr const char* kRemedyOfStaticPod = "; change what the manifest on the node asks for";
 
-std::string message_of(const watch::v1::Event& event) {
-  const std::string remedy = event.event() == "denied" ? kRemedyOfDenial : "";
+std::string message_of(const watch::v1::Event& event, bool is_static) {
+  const std::string remedy = event.event() != "denied" ? "" : is_static ? kRemedyOfStaticPod : kRemedyOfDenial;
   const std::size_t most = kLongestMessage - remedy.size();
   std::string message = fmt::format("container {}: {}", event.key().name(), event.reason());
   if (message.size() > most) message = message.substr(0, most - 3) + "...";
@@ -72,7 +74,10 @@ void PodEvents::take(const watch::v1::Event& event, bool is_remote) {
   const std::optional<Reason> reason = reason_of(event, is_remote);
   if (!reason || event.pod_name().empty() || event.pod_namespace().empty()) return;
   forget_old();
-  const Key key{event.key().pod_uid(), reason->word, message_of(event)};
+  const BoundPods* pods = pods_();
+  const api::Pod* pod = pods == nullptr ? nullptr : pods->find(event.key().pod_uid());
+  const bool is_static = pod != nullptr && pod->uid != event.key().pod_uid();
+  const Key key{event.key().pod_uid(), reason->word, message_of(event, is_static)};
   if (const auto found = told_.find(key); found != told_.end()) {
     ++found->second.count;
     found->second.last_seen = api_.now();

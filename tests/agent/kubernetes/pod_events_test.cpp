@@ -144,6 +144,8 @@ TEST_F(PodEventsTest, OfAStaticPodAreOnItsMirror) {
   start({});
   take("denied", "static", "too few");
   EXPECT_EQ(written().at(0).object["involvedObject"]["uid"], "uid-of-the-mirror");
+  EXPECT_EQ(written().at(0).object["message"],
+            "container main: too few; change what the manifest on the node asks for");
 }
 
 TEST_F(PodEventsTest, AreLimited) {
