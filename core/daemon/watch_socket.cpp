@@ -12,6 +12,7 @@
 #include "core/daemon/daemon.hpp"
 #include "core/daemon/foreign_handlers.hpp"
 #include "core/daemon/overlaps.hpp"
+#include "core/machine/cpu_manager_state.hpp"
 #include "core/watch/messages.hpp"
 
 namespace topolet::daemon {
@@ -80,6 +81,11 @@ Status Daemon::report_fits(const watch::v1::FitsRequest& request, watch::v1::Fit
   Result<watch::v1::FitsResponse> answer = watch::answer_of(found->fits);
   if (!answer) return answer.error();
   response = *std::move(answer);
+  // As long as no container has come from that kubelet, only its file tells.
+  if (!found->fits.has_own_exclusives && machine::is_cpu_manager_static(options_.cpu_manager_state)) {
+    response.set_kubelet_hands_out_cpus(true);
+    response.set_gives_exclusive_cpus(false);
+  }
   response.set_instance(feed_->instance());
   response.set_reconciled(found->reconciled);
   return {};

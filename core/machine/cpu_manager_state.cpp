@@ -53,6 +53,12 @@ Result<engine::KubeletCpus> parse_cpu_manager_state(std::string_view json) {
   return all;
 }
 
+bool is_cpu_manager_static(const std::filesystem::path& file) {
+  const Result<std::string> text = read_file(file, kMaxBytes);
+  const Json state = text ? Json::parse(*text, nullptr, /*allow_exceptions=*/false) : Json();
+  return state.is_object() && state.value("policyName", Json()) == "static";
+}
+
 engine::KubeletCpus read_cpu_manager_state(const std::filesystem::path& file, Log& log) {
   const Result<std::string> text = read_file(file, kMaxBytes);
   if (!text && text.error().code == Code::kNotFound) return {};

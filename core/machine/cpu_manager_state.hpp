@@ -15,6 +15,10 @@ namespace topolet::machine {
 /// the text.
 Result<engine::KubeletCpus> parse_cpu_manager_state(std::string_view json);
 
+/// Whether a kubelet hands out CPUs, as it says in that file: it does not start while another policy stands there than
+/// its own. False where the file is missing or says nothing.
+bool is_cpu_manager_static(const std::filesystem::path& file);
+
 /// Of a missing file nothing, as where no kubelet with such a policy has run. One that cannot be read is logged, and is
 /// as a missing one.
 engine::KubeletCpus read_cpu_manager_state(const std::filesystem::path& file, Log& log);

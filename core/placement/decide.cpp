@@ -339,8 +339,7 @@ class DecisionRun {
     const std::optional<NodeSet> zone = zone_of(request_.workload);
     if (!zone || request_.whole_pool) return "";
     if (!decision_.nodes.empty() && decision_.nodes.is_subset_of(*zone)) return "";
-    return fmt::format("; outside the zone that the scheduler has chosen for it, {} ({}{})", node_names(*zone),
-                       kAnnotationPrefix, kZoneAnnotation);
+    return describe_outside_zone(*zone);
   }
 
   /// What the policies wished for the place that won and could not have.

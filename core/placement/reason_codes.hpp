@@ -18,6 +18,7 @@ inline constexpr const char* kNeighboursStuck = "neighbours-stuck";
 inline constexpr const char* kBestScore = "best-score";
 inline constexpr const char* kNoOpinion = "no-opinion";
 inline constexpr const char* kZoneMissed = "zone-missed";
+inline constexpr const char* kZoneYielded = "zone-yielded";
 inline constexpr const char* kNoPluginAnswered = "no-plugin-answered";
 inline constexpr const char* kNodeFullShared = "node-full-shared";
 inline constexpr const char* kKubeletExclusive = "kubelet-exclusive";

@@ -101,6 +101,11 @@ Workload with_zone(Workload workload, const NodeSet& nodes) {
   return workload;
 }
 
+std::string describe_outside_zone(const NodeSet& zone) {
+  return fmt::format("; outside the zone that the scheduler has chosen for it, {} ({}{})", node_names(zone),
+                     kAnnotationPrefix, kZoneAnnotation);
+}
+
 std::optional<NodeSet> zone_of(const Workload& workload) {
   const auto found = workload.settings.find(kZoneAnnotation);
   if (found == workload.settings.end()) return std::nullopt;

@@ -34,6 +34,9 @@ Result<ZoneOfContainer> read_zone(const Workload& workload, const PlacementRules
 /// The workload with a wish for these nodes.
 Workload with_zone(Workload workload, const NodeSet& nodes);
 
+/// What the reason of a placement outside that zone says, to be appended: "; outside the zone …".
+std::string describe_outside_zone(const NodeSet& zone);
+
 /// Where the workload is wished; absent without a wish.
 std::optional<NodeSet> zone_of(const Workload& workload);
 

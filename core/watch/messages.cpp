@@ -219,6 +219,11 @@ Result<std::vector<engine::PendingContainer>> pending_of(const v1::FitsRequest& 
     if (!workload) return workload.error();
     pending.emplace_back(*std::move(workload),
                          std::vector<std::string>(container.after().begin(), container.after().end()));
+    Result<NodeSet> near = NodeSet::parse(container.device_nodes());
+    if (!near)
+      return Error{Code::kInvalidArgument, fmt::format("the nodes of the devices of the pending container {}: {}",
+                                                       container.name(), near.error().message)};
+    pending.back().device_nodes = *std::move(near);
   }
   return pending;
 }
@@ -232,11 +237,15 @@ Result<v1::FitsResponse> answer_of(const engine::Fits& fits) {
   v1::FitsResponse response;
   response.set_generation(fits.generation);
   response.set_gives_exclusive_cpus(fits.gives_exclusive_cpus);
+  response.set_kubelet_hands_out_cpus(fits.kubelet_hands_out_cpus);
+  response.set_node_name(fits.node_name);
+  response.set_ignores_zones(fits.ignores_zones);
   for (const engine::NodeFit& node : fits.nodes) {
     v1::NodeFit& told = *response.add_nodes();
     told.set_os_index(node.node);
     told.set_exclusive_cpus(node.exclusive_cpus);
     told.set_booked_memory_bytes(node.booked_memory_bytes);
+    told.set_shared_cpus(node.shared_cpus);
     for (const auto& [size, bytes] : node.booked_huge_page_bytes)
       (*told.mutable_booked_huge_page_bytes())[size] = bytes;
   }

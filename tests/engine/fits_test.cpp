@@ -8,6 +8,7 @@
 #include <set>
 
 #include "core/engine/planning/placer.hpp"
+#include "core/engine/planning/zone_and_devices.hpp"
 #include "core/placement/zone.hpp"
 #include "tests/engine/ledgers.hpp"
 
@@ -369,6 +370,61 @@ TEST_F(FitsTest, PlacesPendingContainersInTheirZones) {
   EXPECT_THAT(fits(ledger(), {pending}), ElementsAre(Node(0, 8), Node(1, 8)));
   ASSERT_THAT(last_.unplaced, SizeIs(1));
   EXPECT_THAT(last_.unplaced.front().reason, HasSubstr("topolet.io/zone"));
+}
+
+TEST_F(FitsTest, PlacesPendingContainersNearTheirDevicesWhateverTheirZones) {
+  rules_.node_name = "n1";
+  PendingContainer pending = guaranteed("p", 2);
+  pending.workload.pod_annotations = {{"topolet.io/zone", R"({"v":1,"node":"n1","zones":[1]})"}};
+  pending.device_nodes = NodeSet{0};
+  EXPECT_THAT(fits(ledger(), {pending}), ElementsAre(Node(0, 6), Node(1, 8)));
+  pending.device_nodes = NodeSet{7};
+  EXPECT_THAT(fits(ledger(), {pending}), ElementsAre(Node(0, 8), Node(1, 6))) << "there is no such node";
+  pending.device_nodes = NodeSet{0};
+  EXPECT_THAT(fits(ledger({exclusive("a", CpuSet::range(0, 7))}), {pending}), ElementsAre(Node(0, 0), Node(1, 6)))
+      << "elsewhere, where it must be";
+}
+
+TEST_F(FitsTest, TakesTheNearestNodesWithCpusForDevicesOfANodeWithout) {
+  change_machine([](topology::Topology& machine) {
+    topology::Node memory;
+    memory.os_index = 2;
+    memory.memory_only = true;
+    machine.nodes.push_back(memory);
+    machine.distances = {10, 20, 30, 20, 10, 15, 30, 15, 10};
+  });
+  EXPECT_EQ(nodes_with_cpus(*topology_, NodeSet{2}), NodeSet{1});
+  EXPECT_EQ(nodes_with_cpus(*topology_, NodeSet{0, 2}), (NodeSet{0, 1}));
+  EXPECT_TRUE(nodes_with_cpus(*topology_, NodeSet{}).empty());
+}
+
+TEST_F(FitsTest, TellsWhatIsSharedWhereTheKubeletGivesOthersCpus) {
+  reserved_ = {0};
+  Allocation kubelets = exclusive("a", {2, 3});
+  kubelets.workload.kubelet_cpus = {2, 3};
+  fits(ledger({kubelets}));
+  EXPECT_TRUE(last_.kubelet_hands_out_cpus);
+  EXPECT_FALSE(last_.gives_exclusive_cpus);
+  EXPECT_FALSE(last_.has_own_exclusives);
+  EXPECT_EQ(last_.nodes[0].shared_cpus, 5U) << "of eight, without the reserved one";
+  EXPECT_EQ(last_.nodes[1].shared_cpus, 8U);
+  fits(ledger({exclusive("b", {8})}));
+  EXPECT_FALSE(last_.kubelet_hands_out_cpus);
+  EXPECT_TRUE(last_.has_own_exclusives);
+  EXPECT_EQ(last_.nodes[1].shared_cpus, 7U);
+}
+
+TEST_F(FitsTest, TellsWhoseZonesCount) {
+  rules_.node_name = "n1";
+  fits(ledger());
+  EXPECT_EQ(last_.node_name, "n1");
+  EXPECT_FALSE(last_.ignores_zones);
+  rules_.annotations = {{"cpus", "zone"}};
+  fits(ledger());
+  EXPECT_FALSE(last_.ignores_zones);
+  rules_.annotations = {{"cpus"}};
+  fits(ledger());
+  EXPECT_TRUE(last_.ignores_zones);
 }
 
 TEST_F(FitsTest, EndsBeforeTheNextDecisionWhenItMayNotGoOn) {

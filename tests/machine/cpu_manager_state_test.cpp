@@ -54,6 +54,18 @@ TEST(CpuManagerState, OfAnotherShapeIsNotRead) {
   EXPECT_EQ(why_unreadable(std::string(20000, '[')), "it is not a JSON object");
 }
 
+TEST(CpuManagerState, SaysWhetherThePolicyIsStatic) {
+  const TempDir kubelet;
+  const auto file = kubelet.path() / "cpu_manager_state";
+  EXPECT_FALSE(is_cpu_manager_static(file)) << "there is none";
+  for (const char* text : {"", "[]", "{}", R"({"policyName":1})", R"({"policyName":"none"})"}) {
+    kubelet.write("cpu_manager_state", text);
+    EXPECT_FALSE(is_cpu_manager_static(file)) << text;
+  }
+  kubelet.write("cpu_manager_state", R"({"policyName":"static"})");
+  EXPECT_TRUE(is_cpu_manager_static(file));
+}
+
 TEST(CpuManagerState, IsReadFromItsFileOrIgnored) {
   const TempDir kubelet;
   const auto log = make_silent_log();

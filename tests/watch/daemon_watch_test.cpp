@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <csignal>
 #include <filesystem>
+#include <fstream>
 #include <list>
 
 #include "tests/control/daemon_rig.hpp"
@@ -189,6 +190,25 @@ TEST_F(DaemonWatchTest, EndsStreamsForASuccessorWhoServesTheSameSocket) {
   EXPECT_NE(after.state().instance(), before.state().instance());
   EXPECT_NE(after.in_pod("web"), nullptr);
   ::kill(restarted.process(), SIGKILL);
+}
+
+TEST_F(DaemonWatchTest, SaysThatTheKubeletHandsOutCpusBeforeAnyContainerHasSome) {
+  const std::string file = rig_.file("cpu_manager_state");
+  start("cpu-manager-state = " + file + "\nnode-name = n1\n");
+  const auto stub = watch_stub(socket());
+  const auto ask = [&stub] {
+    grpc::ClientContext context;
+    watch::v1::FitsResponse response;
+    EXPECT_TRUE(stub->Fits(&context, {}, &response).ok());
+    return response;
+  };
+  EXPECT_EQ(ask().node_name(), "n1");
+  EXPECT_TRUE(ask().gives_exclusive_cpus());
+  std::ofstream(file) << R"({"policyName":"static"})";
+  EXPECT_TRUE(ask().kubelet_hands_out_cpus());
+  EXPECT_FALSE(ask().gives_exclusive_cpus());
+  ASSERT_TRUE(rig_.create("own", 1).ok());
+  EXPECT_TRUE(ask().gives_exclusive_cpus()) << "the file is not that of this kubelet";
 }
 
 TEST_F(DaemonWatchTest, SaysWhatWouldFit) {

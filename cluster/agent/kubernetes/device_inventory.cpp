@@ -27,6 +27,28 @@ void add_to_nodes(const v1::ContainerDevices& devices, std::int64_t DeviceCount:
   }
 }
 
+std::set<std::uint32_t> nodes_of(const v1::ContainerDevices& devices) {
+  std::set<std::uint32_t> nodes;
+  for (const v1::NUMANode& node : devices.topology().nodes()) {
+    if (node.id() >= 0 && node.id() < kMaxNodes) nodes.insert(static_cast<std::uint32_t>(node.id()));
+  }
+  return nodes;
+}
+
+std::set<std::uint32_t> nodes_near_all(const v1::ContainerResources& container) {
+  std::set<std::uint32_t> all;
+  std::set<std::uint32_t> some;
+  bool is_first = true;
+  for (const v1::ContainerDevices& devices : container.devices()) {
+    const std::set<std::uint32_t> here = nodes_of(devices);
+    if (here.empty()) continue;
+    some.insert(here.begin(), here.end());
+    if (std::exchange(is_first, false)) all = here;
+    std::erase_if(all, [&here](std::uint32_t node) { return !here.contains(node); });
+  }
+  return all.empty() ? some : all;
+}
+
 }  // namespace
 
 DeviceInventory::State count_devices(const v1::AllocatableResourcesResponse& allocatable,
@@ -36,6 +58,8 @@ DeviceInventory::State count_devices(const v1::AllocatableResourcesResponse& all
     add_to_nodes(devices, &DeviceCount::allocatable, state.counts);
   for (const v1::PodResources& pod : list.pod_resources()) {
     for (const v1::ContainerResources& container : pod.containers()) {
+      if (std::set<std::uint32_t> near = nodes_near_all(container); !near.empty())
+        state.near[{pod.namespace_(), pod.name()}][container.name()] = std::move(near);
       for (const v1::ContainerDevices& devices : container.devices()) {
         auto& given = state.given[{pod.namespace_(), pod.name()}][container.name()];
         given[devices.resource_name()] += devices.device_ids_size();
@@ -57,6 +81,11 @@ DeviceInventory::DeviceInventory(api::HttpLoop& loop, const std::string& socket,
 void DeviceInventory::refresh() {
   is_stale_ = true;
   if (!is_asking_) ask_again(kDelay);
+}
+
+void DeviceInventory::forget(const std::string& name_space, const std::string& name) {
+  state_.given.erase({name_space, name});
+  state_.near.erase({name_space, name});
 }
 
 void DeviceInventory::ask_again(std::chrono::milliseconds delay) {

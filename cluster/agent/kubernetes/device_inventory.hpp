@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -25,9 +26,13 @@ class DeviceInventory {
  public:
   /// Devices of a pod, by container and then by resource.
   using Given = std::map<std::string, std::map<std::string, std::int64_t>>;
+  /// The nodes that all devices of a container are near to, or where there is none, those that some are; by container.
+  /// Devices that are near to no node, or of which nobody tells, are not in it.
+  using Near = std::map<std::string, std::set<std::uint32_t>>;
   struct State {
     DeviceCounts counts;
-    std::map<std::pair<std::string, std::string>, Given> given;  ///< by the pod's namespace and name
+    std::map<std::pair<std::string, std::string>, Given> given = {};  ///< by the pod's namespace and name
+    std::map<std::pair<std::string, std::string>, Near> near = {};    ///< the same
 
     friend bool operator==(const State&, const State&) = default;
   };
@@ -40,6 +45,8 @@ class DeviceInventory {
 
   void start() { ask(); }
   void refresh();
+  /// There is another pod of this name: what is known of it was the former one's.
+  void forget(const std::string& name_space, const std::string& name);
   /// The kubelet has answered, or is known not to: what state() says is all there is.
   bool is_settled() const { return is_settled_; }
   const State& state() const { return state_; }

@@ -51,6 +51,11 @@ std::string reporter_metrics(const Reporter::Counts& counts) {
       static_cast<double>(topology.generation));
   add({"topolet_agent_unplaced_containers", "Containers of bound pods that topoletd would deny."},
       static_cast<double>(topology.unplaced_containers));
+  Table warnings("topolet_agent_setup_warnings",
+                 "Whether this node is set up as nobody can mean it, by what is wrong.");
+  for (const char* what : kSetupWarnings)
+    warnings.add(topology.setup_warnings.contains(what) ? 1 : 0, {{"what", what}});
+  families.push_back(warnings.family());
   if (counts.capacity) {
     Table told("topolet_agent_capacity_hand_downs_total",
                "Times that topoletd was told what others say of this node's capacity, by result.", kCounter);

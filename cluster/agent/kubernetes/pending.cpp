@@ -4,6 +4,8 @@
 #include <string_view>
 #include <utility>
 
+#include "core/base/index_set.hpp"
+
 namespace topolet::agent {
 namespace {
 
@@ -129,7 +131,38 @@ BookedContainers booked_containers(const watch::v1::Snapshot& node) {
   return booked;
 }
 
-std::vector<watch::v1::PendingContainer> pending_containers(const api::Pod& pod, const BookedContainers& booked) {
+bool places_by_devices(const watch::v1::Snapshot& node) {
+  return std::any_of(node.plugins().begin(), node.plugins().end(),
+                     [](const watch::v1::Plugin& plugin) { return plugin.id() == "gpu"; });
+}
+
+std::int64_t whole_cpus_of(const std::vector<watch::v1::PendingContainer>& pending, const api::Pod& pod,
+                           const BookedContainers& booked) {
+  std::set<std::string> ending;
+  for (const watch::v1::PendingContainer& container : pending)
+    ending.insert(container.after().begin(), container.after().end());
+  std::int64_t largest_init = 0;
+  std::int64_t others = 0;
+  for (const watch::v1::PendingContainer& container : pending) {
+    const std::int64_t milli = container.cpu_request_milli();
+    if (container.qos() != "guaranteed" || milli % 1000 != 0) continue;
+    if (ending.contains(container.name())) {
+      largest_init = std::max(largest_init, milli / 1000);
+    } else {
+      others += milli / 1000;
+    }
+  }
+  std::int64_t held = 0;
+  if (const auto found = booked.find(pod.runtime_uid); found != booked.end()) {
+    for (const auto& [name, container] : found->second) {
+      if (ending.contains(name)) held = std::max(held, container.amounts.cpu_milli / 1000);
+    }
+  }
+  return std::max<std::int64_t>(0, std::max(largest_init, others) - held);
+}
+
+std::vector<watch::v1::PendingContainer> pending_containers(const api::Pod& pod, const BookedContainers& booked,
+                                                            const NodesOfDevices& devices) {
   std::vector<watch::v1::PendingContainer> pending;
   if (pod.is_terminal()) return pending;
   static const BookedOfPod kNone;
@@ -144,6 +177,11 @@ std::vector<watch::v1::PendingContainer> pending_containers(const api::Pod& pod,
     if (is_pending) {
       pending.push_back(message_of(pod, container.name, container.requests, container.limits));
       pending.back().mutable_after()->Assign(ended_before.begin(), ended_before.end());
+      if (const auto near = devices.find(container.name); near != devices.end()) {
+        NodeSet nodes;
+        for (const std::uint32_t node : near->second) nodes.insert(node);
+        pending.back().set_device_nodes(nodes.to_string());
+      }
     }
     if (is_init && (is_pending || mine.contains(container.name))) ended_before.push_back(container.name);
   }

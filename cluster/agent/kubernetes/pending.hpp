@@ -1,7 +1,9 @@
 // What pods that are bound to this node will still ask of topoletd.
 #pragma once
 
+#include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -18,11 +20,22 @@ struct BookedContainer {
 using BookedContainers = std::map<std::string, std::map<std::string, BookedContainer>>;
 BookedContainers booked_containers(const watch::v1::Snapshot& node);
 
+/// On which nodes the devices of a pod's containers are, by the container's name.
+using NodesOfDevices = std::map<std::string, std::set<std::uint32_t>>;
+
+/// Whether topoletd places containers by their devices.
+bool places_by_devices(const watch::v1::Snapshot& node);
+
 /// What the pod will still ask for, in the order in which it will: each container that topoletd does not have, with all
 /// that it requests, whatever others of the pod hold now. Of init containers that have ended before one begins,
 /// topoletd gives it the room, where it is in the same place. Then the growth of containers that are being resized, and
 /// what the pod requests as a whole beyond its containers; it shares CPUs. Nothing of a pod that has ended. A pod's
 /// overhead is in no zone, and is not in it.
-std::vector<watch::v1::PendingContainer> pending_containers(const api::Pod& pod, const BookedContainers& booked);
+std::vector<watch::v1::PendingContainer> pending_containers(const api::Pod& pod, const BookedContainers& booked,
+                                                            const NodesOfDevices& devices = {});
+
+/// How many CPUs a kubelet that hands them out will give those of a pod, beyond what its init containers have.
+std::int64_t whole_cpus_of(const std::vector<watch::v1::PendingContainer>& pending, const api::Pod& pod,
+                           const BookedContainers& booked);
 
 }  // namespace topolet::agent

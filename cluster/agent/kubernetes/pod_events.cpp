@@ -29,7 +29,7 @@ std::optional<Reason> reason_of(const watch::v1::Event& event, bool is_remote) {
   if (event.event() == "denied") return Reason{"TopologyDenied", "Warning"};
   if (event.event() == "re-placed") return Reason{"Moved", "Normal"};
   const bool is_wide = NodeSet::parse(event.nodes()).value_or(NodeSet()).size() > 1;
-  const bool has_missed_zone = event.reason_code() == "zone-missed";
+  const bool has_missed_zone = event.reason_code() == "zone-missed" || event.reason_code() == "zone-yielded";
   if (event.event() == "placed" && (is_wide || is_remote || has_missed_zone)) return Reason{"Placed", "Normal"};
   return std::nullopt;
 }

@@ -107,6 +107,7 @@ Publisher::Publisher(Options options, Deps deps)
       trouble_(fmt::format("the NodeResourceTopology {} cannot be written", options_.node_name), deps_.log),
       wake_trouble_("schedulers cannot be told that there is room again", deps_.log),
       owner_(options_.node_name, deps_.api, deps_.log),
+      setup_warnings_(options_.node_name, deps_.log),
       urgent_writes_(kUrgentBurst),
       urgent_counted_(deps_.api.now()) {}
 
@@ -161,10 +162,14 @@ void Publisher::attempt() {
   Attempt attempt{node->instance(), pods->fingerprint(), pods->acknowledged(), *devices,
                   pending_devices(*pods, *devices)};
   const BookedContainers booked = booked_containers(*node);
+  static const DeviceInventory::Near kNone;
   watch::v1::FitsRequest request;
   for (const api::Pod* pod : pods->in_order()) {
-    for (watch::v1::PendingContainer& container : pending_containers(*pod, booked))
-      *request.add_pending() = std::move(container);
+    const auto near = devices->near.find({pod->name_space, pod->name});
+    const bool counts = near != devices->near.end() && places_by_devices(*node);
+    std::vector<watch::v1::PendingContainer> pending = pending_containers(*pod, booked, counts ? near->second : kNone);
+    attempt.pending_cpus += whole_cpus_of(pending, *pod, booked);
+    for (watch::v1::PendingContainer& container : pending) *request.add_pending() = std::move(container);
   }
   deps_.ask_what_fits(std::move(request),
                       [this, attempt = std::move(attempt)](const auto& fits) { take_fits(attempt, fits); });
@@ -196,6 +201,8 @@ void Publisher::take_fits(const Attempt& attempt, const Result<watch::v1::FitsRe
     is_changed_ = true;
     return end_attempt();
   }
+  setup_warnings_.look_at(*fits);
+  counts_.setup_warnings = setup_warnings_.now();
   counts_.unplaced_containers = static_cast<std::uint64_t>(fits->unplaced_size());
   const TopologyFacts facts{.node_name = options_.node_name,
                             .node_uid = owner_.uid(),
@@ -203,6 +210,7 @@ void Publisher::take_fits(const Attempt& attempt, const Result<watch::v1::FitsRe
                             .fits = *fits,
                             .devices = attempt.devices.counts,
                             .pending_devices = attempt.pending_devices,
+                            .pending_cpus = attempt.pending_cpus,
                             .fingerprint = attempt.fingerprint,
                             .acknowledged = attempt.acknowledged};
   const json ours = make_topology_object(facts);

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <random>
@@ -13,6 +14,7 @@
 #include "cluster/agent/kubernetes/bound_pods.hpp"
 #include "cluster/agent/kubernetes/device_inventory.hpp"
 #include "cluster/agent/kubernetes/node_owner.hpp"
+#include "cluster/agent/kubernetes/setup_warnings.hpp"
 #include "cluster/api/api.hpp"
 #include "cluster/api/trouble_log.hpp"
 #include "core/base/log.hpp"
@@ -55,7 +57,8 @@ class Publisher {
     std::uint64_t wake_ups = 0;       ///< events made for schedulers
     std::uint64_t generation = 0;     ///< of the newest object written
     std::uint64_t unplaced_containers = 0;
-    bool has_node = false;  ///< the API server has a Node of this name
+    bool has_node = false;                                   ///< the API server has a Node of this name
+    std::map<std::string, std::string> setup_warnings = {};  ///< as setup_warnings() tells them
   };
 
   Publisher(Options options, Deps deps);
@@ -78,6 +81,7 @@ class Publisher {
     std::string acknowledged;
     DeviceInventory::State devices;
     std::map<std::string, std::int64_t> pending_devices;
+    std::int64_t pending_cpus = 0;  ///< whole ones of containers that are to have them alone
   };
 
   enum class Urgency { kUsual, kUrgent };
@@ -117,6 +121,7 @@ class Publisher {
   std::deque<std::string> own_versions_;          ///< resourceVersions of the newest writes
   std::optional<nlohmann::json> seen_meanwhile_;  ///< while a write was under way
   NodeOwner owner_;
+  SetupWarnings setup_warnings_;
 
   bool is_busy_ = false;       ///< an attempt is under way
   bool is_changed_ = false;    ///< since it began

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "cluster/agent/kubernetes/zones.hpp"
+#include "cluster/api/json_fields.hpp"
 
 namespace topolet::agent {
 namespace {
@@ -59,6 +60,7 @@ Reporter::Reporter(Options options, api::ApiServer server, Node& node, WatchClie
            .on_change =
                [this](std::string_view type, const json& object) {
                  pods_.apply(type, object);
+                 if (type == "ADDED") forget_devices_of(object);
                  take_pods_changed();
                  if (type == "ADDED") publisher_.pod_was_bound();
                }},
@@ -128,6 +130,12 @@ bool Reporter::is_remote(const watch::v1::Delta& delta, const watch::v1::Event& 
   if (container == changed.end() || container->used_devices().empty()) return false;
   const std::optional<watch::v1::Snapshot> node = node_.reconciled_state();
   return node && uses_remote_device(node->machine(), *container);
+}
+
+/// The kubelet tells of pods by their names.
+void Reporter::forget_devices_of(const json& pod) {
+  if (devices_)
+    devices_->forget(api::text_field(pod, "metadata", "namespace"), api::text_field(pod, "metadata", "name"));
 }
 
 void Reporter::take_pods_changed() {

@@ -61,6 +61,7 @@ class Reporter {
  private:
   void hear(const watch::v1::Delta* delta);
   bool is_remote(const watch::v1::Delta& delta, const watch::v1::Event& event) const;
+  void forget_devices_of(const nlohmann::json& pod);
   void take_pods_changed();
   void take_object(const nlohmann::json& object);
   void copy_counts() TOPOLET_EXCLUDES(mutex_);

@@ -135,10 +135,8 @@ class ZonesBuilder {
     if (!here.memory_only()) {
       const CpuSet cpus = cpus_in(here.cpus());
       const auto allocatable = static_cast<std::int64_t>(((cpus & allowed_) - reserved_).size());
-      // Where nobody has CPUs alone, nobody takes them from others.
-      std::int64_t available = facts_.fits.gives_exclusive_cpus() ? 0 : allocatable;
-      if (fit != nullptr && facts_.fits.gives_exclusive_cpus()) available = fit->exclusive_cpus();
-      list.push_back(resource("cpu", static_cast<std::int64_t>(cpus.size()), allocatable, available));
+      list.push_back(
+          resource("cpu", static_cast<std::int64_t>(cpus.size()), allocatable, available_cpus(fit, allocatable)));
     }
     add_memory(position, list);
     for (const auto& [resource_name, by_node] : facts_.devices) {
@@ -151,6 +149,14 @@ class ZonesBuilder {
           resource(resource_name, count.allocatable, count.allocatable, count.allocatable - count.used - promised));
     }
     return list;
+  }
+
+  /// Where topoletd gives nobody CPUs alone, others may have given them: the kubelet does so on a node that nobody
+  /// knows.
+  std::int64_t available_cpus(const watch::v1::NodeFit* fit, std::int64_t allocatable) const {
+    if (facts_.fits.gives_exclusive_cpus()) return fit == nullptr ? 0 : fit->exclusive_cpus();
+    const std::int64_t shared = fit != nullptr && fit->has_shared_cpus() ? fit->shared_cpus() : allocatable;
+    return facts_.fits.kubelet_hands_out_cpus() ? shared - facts_.pending_cpus : shared;
   }
 
   void add_memory(int position, json& list) const {

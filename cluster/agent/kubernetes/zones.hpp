@@ -30,6 +30,7 @@ struct TopologyFacts {
   const watch::v1::FitsResponse& fits;                  ///< with the pending containers placed
   const DeviceCounts& devices;                          ///< what is bound and not given out yet is told as pending
   std::map<std::string, std::int64_t> pending_devices;  ///< by resource; on which nodes they will be is not known
+  std::int64_t pending_cpus = 0;                        ///< that the kubelet will give out, where it does; the same
   std::string fingerprint;
   std::string acknowledged;
 };

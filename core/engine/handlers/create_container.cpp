@@ -10,6 +10,7 @@
 #include "core/base/log.hpp"
 #include "core/engine/handlers/hidden_values.hpp"
 #include "core/engine/planning/crash_hold.hpp"
+#include "core/engine/planning/zone_and_devices.hpp"
 #include "core/placement/reason_codes.hpp"
 #include "core/placement/settings.hpp"
 #include "core/placement/zone.hpp"
@@ -220,8 +221,11 @@ Plan CreateContainer::plan(const std::vector<placement::ContainerKey>& supersede
   constraints.zone = zone_;
   std::optional<Ledger> trial;
   const Ledger& ledger = ledger_without(deps_.ledger(), superseded, trial);
-  return has_reconciled_ ? reclaim_and_plan(deps_.placer, ledger, workload_, constraints)
-                         : deps_.placer.plan(ledger, workload_, constraints);
+  return plan_by_zone_and_devices(
+      *deps_.placer.topology(), workload_, constraints, [&](const Placer::Constraints& constrained) {
+        return has_reconciled_ ? reclaim_and_plan(deps_.placer, ledger, workload_, constrained)
+                               : deps_.placer.plan(ledger, workload_, constrained);
+      });
 }
 
 void CreateContainer::deny(Code code, const placement::Decision& decision) {

@@ -9,6 +9,7 @@
 #include "core/engine/planning/crash_hold.hpp"
 #include "core/engine/planning/init_room.hpp"
 #include "core/engine/planning/placer.hpp"
+#include "core/engine/planning/zone_and_devices.hpp"
 #include "core/engine/state/events.hpp"
 #include "core/engine/state/ledger.hpp"
 #include "core/engine/state/transitions.hpp"
@@ -117,6 +118,16 @@ class Computation {
         ledger_(ledger),
         memory_(placer_.topology()->nodes.size()) {
     fits_.generation = ledger.generation();
+    fits_.kubelet_hands_out_cpus = ledger.kubelet_hands_out_cpusets();
+    fits_.has_own_exclusives =
+        std::any_of(ledger.allocations().begin(), ledger.allocations().end(), [](const auto& entry) {
+          return entry.second.placement.mode == placement::Mode::kExclusive &&
+                 entry.second.workload.kubelet_cpus.empty();
+        });
+    const placement::PlacementRules& rules = placer_.rules();
+    fits_.node_name = rules.node_name;
+    fits_.ignores_zones = rules.annotations && std::find(rules.annotations->begin(), rules.annotations->end(),
+                                                         placement::kZoneAnnotation) == rules.annotations->end();
   }
   Computation(const Computation&) = delete;
   Computation& operator=(const Computation&) = delete;
@@ -140,8 +151,15 @@ class Computation {
     workload.pod_nodes = ledger_.nodes_of_pod(key.pod_uid, workload.key.sandbox_id);
     Placer::Constraints constraints;
     constraints.zone = std::move(zone->nodes);
+    const NodeSet near_devices = nodes_with_cpus(*placer_.topology(), pending.device_nodes);
+    if (!near_devices.empty()) constraints.zone = near_devices;
     constraints.keep = ledger_.former_placement(workload.key);
     Plan plan = reclaim_and_plan(placer_, ledger_, workload, constraints);
+    // It is placed near its devices where that can be, whatever numa.zone says of a scheduler's zone.
+    if (plan.decision.denied && !near_devices.empty()) {
+      constraints.zone.reset();
+      plan = reclaim_and_plan(placer_, ledger_, workload, constraints);
+    }
     if (plan.decision.denied) return fits_.unplaced.push_back({key, plan.decision.reason});
     event::CreateAdmitted admitted{.workload = std::move(workload), .plan = std::move(plan)};
     admitted.keeps_pod_together = keeps_pod_together(admitted.workload, admitted.plan.decision);
@@ -154,10 +172,13 @@ class Computation {
   Result<Fits> finish() && {
     finish_pod();
     fits_.gives_exclusive_cpus =
-        placement::exclusive_cpus_for(new_container(1), placer_.rules()) > 0 && !ledger_.kubelet_hands_out_cpusets();
+        placement::exclusive_cpus_for(new_container(1), placer_.rules()) > 0 && !fits_.kubelet_hands_out_cpus;
     for (const topology::Node& node : placer_.topology()->nodes) {
       const bool has_some = fits_.gives_exclusive_cpus && !node.memory_only;
       fits_.nodes.push_back({node.os_index, has_some ? lowered(node, most_on(node)) : 0});
+      if (node.memory_only) continue;
+      const CpuSet shared = (ledger_.pool() & node.cpus) - ledger_.free_reserved();
+      fits_.nodes.back().shared_cpus = static_cast<std::uint32_t>(shared.size());
     }
     book_memory();
     if (!go_on_) return go_on_.error();

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/base/index_set.hpp"
 #include "core/base/result.hpp"
 #include "core/placement/workload.hpp"
 
@@ -24,6 +25,7 @@ struct NodeFit {
   /// the container's CPUs. Of a bound one whose request is not known, its limit counts. Rounded up.
   std::int64_t booked_memory_bytes = 0;
   std::map<std::string, std::int64_t> booked_huge_page_bytes = {};  ///< the same by page size, "2MB"
+  std::uint32_t shared_cpus = 0;  ///< but for the reserved ones, those that no container has alone
 
   friend bool operator==(const NodeFit&, const NodeFit&) = default;
 };
@@ -38,6 +40,9 @@ struct PendingContainer {
   /// Init containers of its pod that have ended before it is created, by name, whether the ledger has them or they are
   /// pending too.
   std::vector<std::string> after;
+  /// To which the devices are near that the kubelet has given it, where it is placed by them: its zone, whatever a
+  /// scheduler has chosen. Empty: nobody knows, or nobody cares.
+  NodeSet device_nodes = {};
 };
 
 struct UnplacedContainer {
@@ -51,7 +56,11 @@ struct Fits {
   std::vector<UnplacedContainer> unplaced;
   /// False where no container gets CPUs of its own, and so none is denied for want of them.
   bool gives_exclusive_cpus = true;
-  bool lost_votes = false;  ///< in some decision a policy was not heard: all this may be wrong
+  bool kubelet_hands_out_cpus = false;  ///< by its own CPU manager
+  bool has_own_exclusives = false;      ///< some container has CPUs alone that the kubelet has not given it
+  std::string node_name;                ///< the node that zones have to be for
+  bool ignores_zones = false;           ///< the operator permits no zones
+  bool lost_votes = false;              ///< in some decision a policy was not heard: all this may be wrong
 };
 
 /// What one new container, Guaranteed and without devices and annotations, would be given at most on each node with

@@ -133,6 +133,8 @@ TEST_F(PodEventsTest, AreOfMovesAndOfWideOrRemoteOrUnwantedPlacesOnly) {
   take("placed", "missed", "outside the zone", "0", false, "zone-missed");
   EXPECT_EQ(written().back().object["reason"], "Placed");
   EXPECT_THAT(written(), SizeIs(4));
+  take("placed", "yielded", "its GPU is elsewhere", "0", false, "zone-yielded");
+  EXPECT_THAT(written(), SizeIs(5));
 }
 
 TEST_F(PodEventsTest, OfAStaticPodAreOnItsMirror) {

@@ -136,6 +136,9 @@ TEST(PendingContainers, OfAStaticPodAreFoundUnderItsOwnUid) {
   mirror["metadata"]["annotations"]["kubernetes.io/config.mirror"] = "0123";
   EXPECT_THAT(pending(mirror, booked("0123", {{"a", 2}})), IsEmpty());
   EXPECT_EQ(pending_containers(read_pod(mirror), {}).at(0).pod_uid(), "0123");
+  EXPECT_EQ(pending_containers(read_pod(mirror), {}).at(0).device_nodes(), "");
+  const std::string name = pending_containers(read_pod(mirror), {}).at(0).name();
+  EXPECT_EQ(pending_containers(read_pod(mirror), {}, {{name, {0, 1, 3}}}).at(0).device_nodes(), "0-1,3");
 }
 
 /// "NAME: INIT CONTAINERS BEFORE IT".

@@ -47,7 +47,8 @@ class PublisherTest : public ::testing::Test {
     return {.api = api_,
             .node_state = [this] { return is_node_known_ ? std::optional(node_) : std::nullopt; },
             .ask_what_fits =
-                [this](const watch::v1::FitsRequest&, auto on_answer) {
+                [this](const watch::v1::FitsRequest& request, auto on_answer) {
+                  asked_ = request;
                   asked_what_fits_.push_back(passed());
                   answer_ = [this, on_answer] { on_answer(fits_); };
                   if (!is_topoletd_slow_) time_.after({}, answer_);
@@ -114,6 +115,7 @@ class PublisherTest : public ::testing::Test {
   bool is_topoletd_slow_ = false;  ///< it answers when answer_ is called
   std::function<void()> answer_;
   std::vector<milliseconds> asked_what_fits_;
+  watch::v1::FitsRequest asked_;
   Publisher publisher_{{.node_name = "n1", .scheduler_resync = milliseconds(1000), .heartbeat = hours(10'000)}, deps()};
 };
 
@@ -416,6 +418,21 @@ TEST_F(HeartbeatTest, IsWrittenInNoHurryWhereSomebodyDeletesTheObjectAllTheTime)
   EXPECT_GE(count_writes() - before, 5U);
 }
 
+TEST_F(PublisherTest, TellsWhereDevicesAreIfTopoletdPlacesByThem) {
+  devices_.near[{"default", "pod-1"}]["main"] = {1};
+  pods_.apply("ADDED", {{"metadata", {{"namespace", "default"}, {"name", "pod-1"}, {"uid", "1"}}},
+                        {"spec", {{"containers", {{{"name", "main"}}}}}},
+                        {"status", {{"phase", "Pending"}}}});
+  publisher_.take_object(json());
+  pass(seconds(1));
+  ASSERT_EQ(asked_.pending_size(), 1);
+  EXPECT_EQ(asked_.pending(0).device_nodes(), "") << "the zone holds";
+  node_.add_plugins()->set_id("gpu");
+  publisher_.something_changed();
+  pass(seconds(2));
+  EXPECT_EQ(asked_.pending(0).device_nodes(), "1");
+}
+
 TEST_F(PublisherTest, WakesSchedulersOnceASecondWhenThereIsRoomAgainAndPodsWait) {
   const auto wake_ups = [this] { return api_.times("PATCH", kNodes + "/n1").size(); };
   settle();
@@ -439,51 +456,6 @@ TEST_F(PublisherTest, WakesSchedulersOnceASecondWhenThereIsRoomAgainAndPodsWait)
   pass(seconds(2));
   EXPECT_EQ(wake_ups(), 2U) << "there is less";
   EXPECT_EQ(publisher_.counts().wake_ups, 2U);
-}
-
-TEST(PendingDevices, AreThoseThatEachContainerWasNotGivenYet) {
-  const auto with_gpus = [](const std::string& name, int count) {
-    return json{{"name", name}, {"resources", {{"requests", {{"vendor.com/gpu", std::to_string(count)}}}}}};
-  };
-  json object = {{"metadata", {{"namespace", "default"}, {"name", "p"}, {"uid", "u"}}},
-                 {"spec",
-                  {{"initContainers", json::array({with_gpus("init", 3)})},
-                   {"containers", {with_gpus("a", 1), with_gpus("b", 1)}}}},
-                 {"status", {{"phase", "Pending"}}}};
-  DeviceInventory::State devices;
-  BoundPods pods;
-  pods.begin({object});
-  EXPECT_THAT(pending_devices(pods, devices), ElementsAre(std::pair("vendor.com/gpu", 3)));
-  object["status"]["initContainerStatuses"] = {{{"name", "init"}, {"state", {{"terminated", {{"exitCode", 0}}}}}}};
-  pods.begin({object});
-  devices.given[{"default", "p"}]["a"]["vendor.com/gpu"] = 1;
-  EXPECT_THAT(pending_devices(pods, devices), ElementsAre(std::pair("vendor.com/gpu", 1)));
-  object["spec"]["restartPolicy"] = "Never";
-  object["status"]["containerStatuses"] = {{{"name", "a"}, {"state", {{"terminated", {{"exitCode", 0}}}}}}};
-  pods.begin({object});
-  EXPECT_THAT(pending_devices(pods, devices), ElementsAre(std::pair("vendor.com/gpu", 1)))
-      << "what a had stays its own";
-}
-
-TEST(PendingDevices, OfOneInitContainerAreReusedByTheNext) {
-  const auto with_gpus = [](const std::string& name, int count) {
-    return json{{"name", name}, {"resources", {{"requests", {{"vendor.com/gpu", std::to_string(count)}}}}}};
-  };
-  const json object = {{"metadata", {{"namespace", "default"}, {"name", "p"}, {"uid", "u"}}},
-                       {"spec",
-                        {{"initContainers", {with_gpus("fetch", 2), with_gpus("warm", 2)}},
-                         {"containers", {with_gpus("a", 1), with_gpus("b", 2)}}}},
-                       {"status", {{"phase", "Pending"}}}};
-  DeviceInventory::State devices;
-  BoundPods pods;
-  pods.begin({object});
-  auto& given = devices.given[{"default", "p"}];
-  given["fetch"]["vendor.com/gpu"] = given["warm"]["vendor.com/gpu"] = 2;
-  EXPECT_THAT(pending_devices(pods, devices), ElementsAre(std::pair("vendor.com/gpu", 1)))
-      << "the two have the same two";
-  given["a"]["vendor.com/gpu"] = 1;
-  EXPECT_THAT(pending_devices(pods, devices), ElementsAre(std::pair("vendor.com/gpu", 1)))
-      << "of the two, one is left for the last container";
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 #include "cluster/agent/kubernetes/device_inventory.hpp"
 #include "cluster/agent/kubernetes/pod_events.hpp"
+#include "cluster/agent/kubernetes/setup_warnings.hpp"
 
 namespace topolet::agent {
 namespace {
@@ -58,6 +59,7 @@ class ZonesTest : public ::testing::Test {
                                  .fits = fits_,
                                  .devices = devices_,
                                  .pending_devices = pending_devices_,
+                                 .pending_cpus = pending_cpus_,
                                  .fingerprint = "pfp0v001",
                                  .acknowledged = "0123"});
   }
@@ -84,6 +86,7 @@ class ZonesTest : public ::testing::Test {
   watch::v1::FitsResponse fits_;
   DeviceCounts devices_;
   std::map<std::string, std::int64_t> pending_devices_;
+  std::int64_t pending_cpus_ = 0;
 };
 
 TEST_F(ZonesTest, HaveWhatFitsAndTheirDistances) {
@@ -131,6 +134,34 @@ TEST_F(ZonesTest, AreOpenToAllWhereNobodyGetsCpusAlone) {
   EXPECT_EQ(resource(make(), 1, "cpu"), "4/4/4");
 }
 
+TEST_F(ZonesTest, HaveNoMoreThanWhatTheKubeletLeavesWhereItHandsOutCpus) {
+  enable_numa(true, {{"policy", "single-numa-node"}});
+  fits_.set_gives_exclusive_cpus(false);
+  EXPECT_EQ(resource(make(), 0, "cpu"), "4/3/3") << "a topoletd that does not tell";
+  fits_.mutable_nodes(0)->set_shared_cpus(1);
+  fits_.mutable_nodes(1)->set_shared_cpus(4);
+  pending_cpus_ = 2;
+  EXPECT_EQ(resource(make(), 0, "cpu"), "4/3/1") << "nobody else gives any";
+  fits_.set_kubelet_hands_out_cpus(true);
+  EXPECT_EQ(attribute(make(), "topologyManagerPolicy"), "none");
+  EXPECT_EQ(resource(make(), 0, "cpu"), "4/3/0");
+  EXPECT_EQ(resource(make(), 1, "cpu"), "4/4/2") << "on which node they will be nobody knows";
+}
+
+TEST(SetupWarnings, AreOfWhatNobodyCanMean) {
+  watch::v1::FitsResponse fits;
+  EXPECT_TRUE(setup_warnings("n1", fits).empty()) << "a topoletd that does not tell";
+  fits.set_node_name("n1");
+  EXPECT_TRUE(setup_warnings("n1", fits).empty());
+  fits.set_node_name("host");
+  fits.set_ignores_zones(true);
+  fits.set_kubelet_hands_out_cpus(true);
+  const auto warnings = setup_warnings("n1", fits);
+  ASSERT_EQ(warnings.size(), kSetupWarnings.size());
+  for (const char* word : kSetupWarnings) EXPECT_TRUE(warnings.contains(word)) << word;
+  EXPECT_THAT(warnings.at("node-name"), ::testing::HasSubstr("set daemon.node-name = n1"));
+}
+
 TEST_F(ZonesTest, OfCpusWithoutMemoryHaveThatOfTheNearestNode) {
   node_.mutable_machine()->mutable_nodes(0)->set_memory_bytes(0);
   node_.mutable_machine()->mutable_nodes(0)->clear_huge_pages();
@@ -168,6 +199,7 @@ TEST_F(ZonesTest, CountDevicesThatAreGivenOutAndThoseThatWillBe) {
   devices(*main.add_devices(), "vendor.com/gpu", {"b"}, {0});
   const DeviceInventory::State state = count_devices(allocatable, list);
   EXPECT_THAT(state.given.at({"default", "p"}).at("main"), ElementsAre(std::pair("vendor.com/gpu", 1)));
+  EXPECT_THAT(state.near.at({"default", "p"}).at("main"), ElementsAre(0U));
   devices_ = state.counts;
   EXPECT_EQ(resource(make(), 0, "vendor.com/gpu"), "2/2/1");
   EXPECT_EQ(resource(make(), 1, "vendor.com/gpu"), "1/1/1");
@@ -176,6 +208,31 @@ TEST_F(ZonesTest, CountDevicesThatAreGivenOutAndThoseThatWillBe) {
   pending_devices_["vendor.com/gpu"] = 1;
   EXPECT_EQ(resource(make(), 0, "vendor.com/gpu"), "2/2/0") << "it may be given out on either node";
   EXPECT_EQ(resource(make(), 1, "vendor.com/gpu"), "1/1/0");
+}
+
+TEST(Devices, AreNearToTheNodesThatAllOfAContainerAreNearToOrElseSome) {
+  const auto near = [](const std::vector<std::vector<int>>& nodes_of_devices) {
+    v1::ListPodResourcesResponse list;
+    v1::PodResources& pod = *list.add_pod_resources();
+    pod.set_name("p");
+    pod.set_namespace_("default");
+    v1::ContainerResources& main = *pod.add_containers();
+    main.set_name("main");
+    for (const auto& nodes : nodes_of_devices) {
+      v1::ContainerDevices& devices = *main.add_devices();
+      devices.set_resource_name("vendor.com/gpu");
+      devices.add_device_ids("a");
+      for (const int node : nodes) devices.mutable_topology()->add_nodes()->set_id(node);
+    }
+    const DeviceInventory::State state = count_devices({}, list);
+    const auto found = state.near.find({"default", "p"});
+    return found == state.near.end() ? std::set<std::uint32_t>() : found->second.at("main");
+  };
+  EXPECT_THAT(near({}), ::testing::IsEmpty());
+  EXPECT_THAT(near({{}, {-1}}), ::testing::IsEmpty()) << "nobody knows";
+  EXPECT_THAT(near({{1}, {}}), ElementsAre(1U));
+  EXPECT_THAT(near({{0, 1}, {1}}), ElementsAre(1U));
+  EXPECT_THAT(near({{0}, {1}}), ElementsAre(0U, 1U));
 }
 
 TEST_F(ZonesTest, TellTheEffectiveCapacityWhereItIsKnown) {
