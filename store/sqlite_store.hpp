@@ -80,6 +80,7 @@ class SqliteStore final : public Store {
   Status look_at_figures(const Moment& now) TOPOLET_EXCLUDES(figures_mutex_);
   Status open_file(const LastNumbers* last, std::int64_t now_ms);
   Status try_file(const LastNumbers* last, std::int64_t now_ms);
+  Status claim_directory() TOPOLET_EXCLUDES(generation_file_mutex_);
   Status claim_again() TOPOLET_EXCLUDES(generation_file_mutex_);
   Status check_numbers(const LastNumbers& last);
   Status set_aside(const char* kind, const std::string& why, std::int64_t now_ms);
@@ -118,7 +119,8 @@ class SqliteStore final : public Store {
   std::optional<FileWatch> watch_;
   /// Why there is no file to write to.
   std::optional<Error> detached_;
-  bool is_of_another_boot_ = false;  ///< detached: what the file holds was held before a reboot
+  bool may_make_directory_ = options_.may_make_directory;  ///< no more once it was there
+  bool is_of_another_boot_ = false;                        ///< detached: what the file holds was held before a reboot
   std::function<void()> on_reopened_;
   std::function<void(const IntegrityReport&)> report_integrity_;
 

@@ -76,6 +76,18 @@ Status check_directory(const fs::path& directory, const struct stat& status) {
   return checked ? checked : Error{Code::kFailedPrecondition, "state-dir " + checked.error().message};
 }
 
+Error is_gone(const fs::path& directory) {
+  return {Code::kUnavailable, fmt::format("the directory '{0}' is gone; topoletd does not make it again while it runs: "
+                                          "make it (mkdir -m 700 {0}), or restart topoletd",
+                                          directory.string())};
+}
+
+Status find_directory(const fs::path& directory) {
+  struct stat status {};
+  if (::stat(directory.c_str(), &status) == 0) return check_directory(directory, status);
+  return errno == ENOENT ? is_gone(directory) : cannot_use(directory, errno);
+}
+
 Status make_directory(const fs::path& directory) {
   std::error_code error;
   fs::create_directories(directory.parent_path(), error);
@@ -186,9 +198,10 @@ Result<StateDirectory::Use> StateDirectory::inspect(const fs::path& given) {
   return is_there(database) ? Use::kHasDatabase : Use::kNew;
 }
 
-Result<StateDirectory> StateDirectory::claim(const fs::path& given) {
+Result<StateDirectory> StateDirectory::claim(const fs::path& given, IfAbsent if_absent) {
   const fs::path directory = without_trailing_slash(given);
-  if (Status made = make_directory(directory); !made) return made.error();
+  const Status there = if_absent == IfAbsent::kMake ? make_directory(directory) : find_directory(directory);
+  if (!there) return there.error();
   const fs::path path = directory / kLockName;
   auto lock = open_lock(path);
   if (!lock) return lock.error();

@@ -16,8 +16,12 @@ namespace topolet::store {
 /// The state directory, locked against a second topoletd for as long as this lives.
 class StateDirectory {
  public:
-  /// Makes the directory (0700) if absent and locks it. FAILED_PRECONDITION while another topoletd holds the lock.
-  static Result<StateDirectory> claim(const std::filesystem::path& directory);
+  enum class IfAbsent : std::uint8_t {
+    kMake,    ///< with mode 0700
+    kRefuse,  ///< UNAVAILABLE: somebody has removed it, or has not mounted it yet
+  };
+  /// Locks the directory. FAILED_PRECONDITION while another topoletd holds the lock.
+  static Result<StateDirectory> claim(const std::filesystem::path& directory, IfAbsent if_absent);
 
   /// What claim() and prepare_database() would find, without changing anything; the errors are theirs.
   enum class Use : std::uint8_t {

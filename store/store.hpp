@@ -174,7 +174,7 @@ struct IntegrityCheckPace {
 class Store;
 
 struct StoreOptions {
-  std::filesystem::path directory;  ///< made with mode 0700 if absent; holds state.db, mode 0600
+  std::filesystem::path directory;  ///< holds state.db, mode 0600
   std::string boot_id;              ///< of the running kernel; live rows of another boot are ended as "reboot" at open
   std::int64_t now_ms = 0;
   Durability durability = Durability::kNormal;
@@ -182,6 +182,8 @@ struct StoreOptions {
   std::function<Status(Store&)> check_rows = {};
   IntegrityCheckPace integrity_check_pace = {};
   RetentionLimits retention = {};
+  /// Whether open() may make the directory, with mode 0700; otherwise UNAVAILABLE where there is none.
+  bool may_make_directory = true;
 };
 
 /// What happened while the store was opened.
@@ -266,7 +268,8 @@ class Store {
   virtual std::optional<FileLoss> find_file_loss() { return std::nullopt; }
   /// Opens the database in the directory again, or begins a new one. A file that knows greater numbers than `last` is
   /// not gone on with either, as they would be given twice. Returns what a file that was there is called now; empty if
-  /// there was none or it is kept. After an error the store takes no writes until this succeeds.
+  /// there was none or it is kept. A directory that was there once is not made again. After an error the store takes no
+  /// writes until this succeeds.
   virtual Result<std::filesystem::path> reopen(const FileLoss& loss, const LastNumbers& last, std::int64_t now_ms);
   /// `reopened` runs after each reopen() that succeeds, on the same thread. To be set before the first.
   virtual void on_reopened(std::function<void()> reopened) { static_cast<void>(reopened); }

@@ -9,10 +9,20 @@
 namespace topolet::store {
 
 Status SqliteStore::open() {
-  auto directory = StateDirectory::claim(options_.directory);
-  if (!directory) return directory.error();
-  directory_ = *std::move(directory);
+  if (Status claimed = claim_directory(); !claimed) return claimed;
   return open_file(nullptr, options_.now_ms);
+}
+
+/// Who removes the directory of a topoletd that runs, such as the purge of its package, finds it removed afterwards.
+Status SqliteStore::claim_directory() {
+  using IfAbsent = StateDirectory::IfAbsent;
+  auto directory = StateDirectory::claim(options_.directory, may_make_directory_ ? IfAbsent::kMake : IfAbsent::kRefuse);
+  if (!directory) return directory.error();
+  may_make_directory_ = false;
+  MutexLock lock(generation_file_mutex_);
+  directory_ = *std::move(directory);
+  generation_in_file_ = 0;
+  return {};
 }
 
 Status SqliteStore::open_in_memory() {
@@ -78,6 +88,8 @@ Status SqliteStore::check_numbers(const LastNumbers& last) {
 /// What can be read of a file that cannot be written to says what is held; the rest is as if there were no file.
 Status SqliteStore::open_detached(const Error& why) {
   detached_ = why;
+  std::error_code ignored;
+  if (std::filesystem::is_directory(options_.directory, ignored)) may_make_directory_ = false;
   if (auto readable = open_database_to_read(options_.directory / "state.db")) {
     use(*std::move(readable));
     const auto boot = statements_.find_boot.first_integer(options_.boot_id);
@@ -109,12 +121,7 @@ Status SqliteStore::claim_again() {
     MutexLock lock(generation_file_mutex_);
     directory_.reset();
   }
-  auto directory = StateDirectory::claim(options_.directory);
-  if (!directory) return directory.error();
-  MutexLock lock(generation_file_mutex_);
-  directory_ = *std::move(directory);
-  generation_in_file_ = 0;
-  return {};
+  return claim_directory();
 }
 
 Result<std::filesystem::path> SqliteStore::reopen(const FileLoss& loss, const LastNumbers& last, std::int64_t now_ms) {

@@ -105,7 +105,8 @@ Status prune(const Invocation& invocation) {
   std::optional<store::StateDirectory> directory;
   const bool compacts = invocation.has("compact") && !invocation.has("dry-run");
   if (compacts && file->filename() == "state.db") {
-    auto claimed = store::StateDirectory::claim(file->has_parent_path() ? file->parent_path() : fs::path("."));
+    auto claimed = store::StateDirectory::claim(file->has_parent_path() ? file->parent_path() : fs::path("."),
+                                                store::StateDirectory::IfAbsent::kRefuse);
     if (!claimed) return Error{claimed.error().code, "cannot compact: " + claimed.error().message};
     directory.emplace(*std::move(claimed));
   }

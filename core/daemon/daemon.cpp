@@ -188,7 +188,8 @@ Status Daemon::open_store(const config::Options& options) {
                                           .durability = options.daemon.durability,
                                           .check_rows = engine::Engine::check_stored,
                                           .integrity_check_pace = {.delay = kCheckAfter},
-                                          .retention = options.daemon.retention};
+                                          .retention = options.daemon.retention,
+                                          .may_make_directory = deps_.sockets == nullptr};
   auto opened = store::Store::open(store_options);
   // Pods do not wait for a full disk. What somebody has configured so is told before any pod comes.
   if (!opened && !store::is_misconfigured(opened.error())) {

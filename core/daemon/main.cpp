@@ -121,8 +121,9 @@ int cannot_start(Log& log, const Error& why) {
 }
 
 /// Before any plugin is loaded, as its constructors may be what crashes.
-Result<std::unique_ptr<plugin::CrashLog>> open_crash_log(const std::filesystem::path& state_dir, Log& log) {
-  auto opened = plugin::CrashLog::open(state_dir / "plugin-crashes", Clock().wall().count());
+Result<std::unique_ptr<plugin::CrashLog>> open_crash_log(const std::filesystem::path& state_dir,
+                                                         bool may_make_directory, Log& log) {
+  auto opened = plugin::CrashLog::open(state_dir / "plugin-crashes", Clock().wall().count(), may_make_directory);
   if (!opened) return opened;
   if (!(*opened)->why_not_kept().empty()) log.error("{}", (*opened)->why_not_kept());
   for (const std::string& line : (*opened)->describe_new_crashes()) log.error("{}", line);
@@ -190,7 +191,8 @@ int run_daemon(const config::RawConfig& raw, const std::vector<std::string>& arg
   std::optional<Predecessor> predecessor;
   const auto sockets = take_over(raw, core.options.daemon, predecessor, *log);
   if (!sockets) return cannot_start(*log, sockets.error());
-  const auto crashes = open_crash_log(core.options.daemon.state_dir, *log);
+  // The one before had a directory: if it is gone, somebody has removed it.
+  const auto crashes = open_crash_log(core.options.daemon.state_dir, /*may_make_directory=*/*sockets == nullptr, *log);
   if (!crashes) return cannot_start(*log, crashes.error());
 
   plugin::ControlThread control({.limit = core.options.placement.plugin_timeout, .log = log});

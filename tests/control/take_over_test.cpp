@@ -249,6 +249,20 @@ TEST_F(TakeOverTest, AConfigurationWithAMistakeLeavesTheOneThatRunsAlone) {
   EXPECT_TRUE(rig_.create("web").ok());
 }
 
+TEST_F(TakeOverTest, MakesNoStateDirectoryWhereItWasRemoved) {
+  ASSERT_TRUE(rig_.start());
+  ASSERT_TRUE(rig_.run("web", 1).ok());
+  std::filesystem::remove_all(rig_.state_dir());
+  ASSERT_TRUE(DaemonRig::eventually([&] { return status().store_degraded(); })) << rig_.log();
+  restart();
+  EXPECT_TRUE(DaemonRig::eventually([&] { return status().store_degraded() && status().reconciled(); })) << rig_.log();
+  EXPECT_THAT(status().store_degraded_because(), HasSubstr("the directory '" + rig_.state_dir() + "' is gone"));
+  EXPECT_TRUE(rig_.create("app", 1).ok());
+  EXPECT_FALSE(std::filesystem::exists(rig_.state_dir()));
+  std::filesystem::create_directory(rig_.state_dir());
+  EXPECT_TRUE(DaemonRig::eventually([&] { return !status().store_degraded(); })) << rig_.log();
+}
+
 TEST_F(TakeOverTest, StartsAsUsualWhereNobodyRuns) {
   ASSERT_TRUE(rig_.start({"--take-over"}));
   EXPECT_TRUE(rig_.create("web").ok());

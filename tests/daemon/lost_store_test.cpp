@@ -91,9 +91,16 @@ TEST_F(LostStore, IsBegunAnewWhereItWasRemoved) {
   EXPECT_EQ(rig_.query("SELECT topology || ' ' || count(*) FROM topology_cpu GROUP BY topology"), Strings{"1 4"});
 }
 
-TEST_F(LostStore, IsBegunAnewWithItsDirectory) {
+TEST_F(LostStore, IsMadeUpForFromMemoryUntilItsDirectoryIsMadeAgain) {
   fs::remove_all(state());
+  ASSERT_TRUE(CoreRig::eventually([&] { return rig_.summary().store_degraded; }));
+  EXPECT_THAT(rig_.summary().store_degraded_because, HasSubstr("the directory '" + state().string() + "' is gone"));
+  const std::string meanwhile = rig_.run({.pod = "meanwhile", .cpus = 1});
+  EXPECT_NE(rig_.runtime().row(meanwhile).cpus, rig_.runtime().row(first_).cpus);
+  EXPECT_FALSE(fs::exists(state())) << "who removed it finds it removed";
+  fs::create_directory(state());
   expect_recorded("was removed");
+  EXPECT_TRUE(CoreRig::eventually([&] { return !rig_.summary().store_degraded; }));
 }
 
 TEST_F(LostStore, IsBegunAnewBesideTheFileThatTookItsPlace) {
@@ -142,6 +149,7 @@ TEST_F(LostStore, LosesNothingOfWhatComesWhileItIsGone) {
   std::string id;
   EXPECT_FALSE(rig_.create({.pod = "denied", .cpus = 64}, id).ok());
   fs::remove(state());
+  fs::create_directory(state());
   ASSERT_TRUE(CoreRig::eventually([&] { return held("while-gone") == rig_.runtime().row(while_gone).cpus; }));
   EXPECT_EQ(rig_.query("SELECT event FROM decided WHERE pod_name = 'while-gone'"), Strings{"unpinned"});
   EXPECT_EQ(rig_.query("SELECT event FROM decided WHERE pod_name = 'denied'"), Strings{"denied"});

@@ -296,6 +296,18 @@ TEST_P(WriterOfItsOwnThread, WaitsAsLongAsItsPatience) {
   EXPECT_GE(gaps_.front().duration, milliseconds(70));
 }
 
+TEST_P(WriterOfItsOwnThread, SaysWhyItWasLateOnceThatIsKnown) {
+  begin();
+  store_.hold();
+  submit("a");
+  loop_.advance(milliseconds(50));
+  EXPECT_THAT(writer_->degraded_because(), ::testing::HasSubstr("takes longer than 50 ms"));
+  store_.fail_with(Error{Code::kResourceExhausted, "the disk is full"});
+  store_.release();
+  loop_.run_until([this] { return writer_->degraded_because() == "cannot be written: the disk is full"; });
+  mend();
+}
+
 TEST_P(WriterOfItsOwnThread, IsPatientWithEachAgain) {
   begin();
   submit("a");

@@ -146,6 +146,13 @@ TEST_F(CrashLogTest, IsKeptInMemoryWhereNothingCanBeWritten) {
   EXPECT_THAT(log_->why_not_kept(), IsEmpty());
 }
 
+TEST_F(CrashLogTest, IsKeptInMemoryWhereItsDirectoryMustNotBeMade) {
+  const auto opened = CrashLog::open(directory_.file("none") + "/crashes", 3000, /*may_make_directory=*/false);
+  ASSERT_TRUE(opened.has_value());
+  EXPECT_THAT((*opened)->why_not_kept(), ::testing::HasSubstr(directory_.file("none") + "/crashes: No such file"));
+  EXPECT_FALSE(std::filesystem::exists(directory_.file("none")));
+}
+
 TEST_F(CrashLogTest, IsForItsOwnerAloneAndNoLink) {
   ASSERT_TRUE(CrashLog::open(directory_.file("made") + "/new", 0).has_value());
   ASSERT_TRUE(CrashLog::open(directory_.file("new"), 0).has_value());

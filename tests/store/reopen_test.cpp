@@ -3,6 +3,7 @@
 
 #include <fstream>
 
+#include "store/inspect.hpp"
 #include "store/plugin_state_table.hpp"
 #include "tests/store/scratch.hpp"
 #include "tests/support/eventually.hpp"
@@ -81,9 +82,26 @@ TEST_F(ReopenTest, BeginsANewFileWhereAllWasRemoved) {
   EXPECT_FALSE(try_open().has_value()) << "the new directory is locked as the old one was";
 }
 
-TEST_F(ReopenTest, MakesADirectoryThatWasRemoved) {
+TEST_F(ReopenTest, MakesNoDirectoryInThePlaceOfOneThatWasRemoved) {
   fs::remove_all(directory());
-  EXPECT_EQ(*reopen(), fs::path());
+  const FileLoss removed = loss();
+  EXPECT_EQ(removed.what, "'" + file().string() + "' was removed");
+  for (int attempt = 0; attempt < 2; ++attempt) {
+    const auto reopened = store_->reopen(removed, {1, 5}, kNow);
+    EXPECT_EQ(reopened.error().code, Code::kUnavailable);
+    EXPECT_THAT(message(reopened), HasSubstr("the directory '" + directory().string() + "' is gone"));
+  }
+  store_->write_generation_file(6);
+  store_.reset();
+  EXPECT_FALSE(fs::exists(directory()));
+}
+
+TEST_F(ReopenTest, BeginsANewFileInADirectoryThatIsMadeAgain) {
+  fs::remove_all(directory());
+  const FileLoss removed = loss();
+  EXPECT_FALSE(store_->reopen(removed, {1, 5}, kNow).has_value());
+  fs::create_directory(directory());
+  EXPECT_EQ(*store_->reopen(removed, {1, 5}, kNow), fs::path());
   expect_writable();
 }
 
@@ -95,6 +113,7 @@ TEST_F(ReopenTest, TakesNoWritesUntilThereIsADirectoryAgain) {
   EXPECT_EQ(store_->begin().error().code, Code::kUnavailable);
   EXPECT_EQ(store_->add(exclusive_row("app", {1})).error().code, Code::kUnavailable);
   fs::remove(directory());
+  fs::create_directory(directory());
   EXPECT_TRUE(reopen().has_value());
   expect_writable();
 }
@@ -106,6 +125,7 @@ TEST_F(ReopenTest, TriesTheSameAgain) {
   EXPECT_FALSE(store_->reopen(removed, {1, 5}, kNow).has_value());
   EXPECT_FALSE(store_->reopen(removed, {1, 5}, kNow).has_value());
   fs::remove(directory());
+  fs::create_directory(directory());
   EXPECT_TRUE(store_->reopen(removed, {1, 5}, kNow).has_value());
   expect_writable();
 }
@@ -234,6 +254,28 @@ TEST_F(DetachedTest, BeginsWithNothingWhereThereIsNoFile) {
   EXPECT_TRUE(store->reopen(*store->find_file_loss(), {0, 0}, kNow).has_value());
   EXPECT_TRUE(store->add(exclusive_row("app", {1})).has_value());
   EXPECT_EQ(value("SELECT count(*) FROM decided"), "1");
+}
+
+TEST_F(DetachedTest, MakesNoDirectoryInThePlaceOfOneThatWasThere) {
+  make_database();
+  const auto store = open_detached();
+  fs::remove_all(directory());
+  EXPECT_FALSE(store->reopen(*store->find_file_loss(), {1, 5}, kNow).has_value());
+  EXPECT_FALSE(fs::exists(directory()));
+}
+
+TEST_F(DetachedTest, IsAllThereIsWhereTheDirectoryMustNotBeMade) {
+  const StoreOptions options{
+      .directory = directory(), .boot_id = "boot-1", .now_ms = kNow, .may_make_directory = false};
+  const auto refused = Store::open(options);
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_FALSE(is_misconfigured(refused.error())) << "topoletd starts without it";
+  const auto store = Store::open_detached(options, refused.error());
+  ASSERT_TRUE(store.has_value());
+  EXPECT_FALSE((*store)->reopen(*(*store)->find_file_loss(), {0, 0}, kNow).has_value());
+  EXPECT_FALSE(fs::exists(directory()));
+  fs::create_directory(directory());
+  EXPECT_TRUE((*store)->reopen(*(*store)->find_file_loss(), {0, 0}, kNow).has_value());
 }
 
 class RefusalTest : public StoreTest {

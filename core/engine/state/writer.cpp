@@ -340,7 +340,10 @@ void Writer::on_written(std::uint64_t number) {
 }
 
 void Writer::on_write_failed(const Error& error) {
-  enter_degraded_mode("cannot be written: " + error.message);
+  const std::string why = "cannot be written: " + error.message;
+  enter_degraded_mode(why);
+  // It may have been late before it was known why.
+  if (std::exchange(degraded_because_, why) != why) log_.error("the state database {}", why);
   check_patience();
 }
 

@@ -107,10 +107,13 @@ Status check_regular(const std::filesystem::path& file, const UniqueFd& fd) {
 
 }  // namespace
 
-Result<std::unique_ptr<CrashLog>> CrashLog::open(const std::filesystem::path& file, std::int64_t now_ms) {
-  std::error_code ignored;  // opening tells what is wrong
-  std::filesystem::create_directories(file.parent_path().parent_path(), ignored);
-  ::mkdir(file.parent_path().c_str(), 0700);
+Result<std::unique_ptr<CrashLog>> CrashLog::open(const std::filesystem::path& file, std::int64_t now_ms,
+                                                 bool may_make_directory) {
+  if (may_make_directory) {
+    std::error_code ignored;  // opening tells what is wrong
+    std::filesystem::create_directories(file.parent_path().parent_path(), ignored);
+    ::mkdir(file.parent_path().c_str(), 0700);
+  }
   UniqueFd fd(::open(file.c_str(), O_RDWR | O_CREAT | O_APPEND | kOnlyThis, 0600));
   std::string text;
   std::string not_kept;

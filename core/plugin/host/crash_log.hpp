@@ -27,9 +27,11 @@ struct Crash {
 /// forgotten after ten minutes. Safe from any thread.
 class CrashLog {
  public:
-  /// Opens the file or makes it (0600), and its directory (0700). Lines that cannot be read are dropped. While the file
-  /// system takes no writes, crashes are kept in memory only; see why_not_kept().
-  static Result<std::unique_ptr<CrashLog>> open(const std::filesystem::path& file, std::int64_t now_ms);
+  /// Opens the file or makes it (0600), and its directory (0700) if that is absent and `may_make_directory`. Lines that
+  /// cannot be read are dropped. While the file cannot be made or written, crashes are kept in memory only; see
+  /// why_not_kept().
+  static Result<std::unique_ptr<CrashLog>> open(const std::filesystem::path& file, std::int64_t now_ms,
+                                                bool may_make_directory = true);
 
   /// What open() would return, without making or changing anything; it can only be asked.
   static Result<std::unique_ptr<CrashLog>> read(const std::filesystem::path& file, std::int64_t now_ms);
