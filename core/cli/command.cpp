@@ -79,7 +79,12 @@ const std::vector<Command>& commands() {
        "topolet capacity set --node 1 --milli 12000 --for 10m", 0, 0, &declare_capacity_set, &set_capacity},
       {"capacity clear", "--node NODE", "Makes the nominal capacity of a NUMA node count again.",
        "topolet capacity clear --node 1", 0, 0, &declare_capacity_clear, &clear_capacity},
-      {"config check", "[FILE]", "Reports every mistake in a configuration file.",
+      {"config show", "",
+       "Shows what topoletd's configuration says, and which file and line says it: the file and its parts, "
+       "FILE.d/*.conf, "
+       "of which the last one that has a key counts. What topoletd's command line sets is not known here.",
+       "topolet config show", 0, 0, &declare_config_show, &show_config},
+      {"config check", "[FILE]", "Reports every mistake in a configuration file and its parts, FILE.d/*.conf.",
        "topolet config check /etc/topolet/topolet.conf", 0, 1, &declare_config_check, &check_config},
       {"config kubelet", "",
        "Prints what to set in the kubelet's configuration, so that it admits no pod that topolet must deny for lack of "

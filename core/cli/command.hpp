@@ -111,6 +111,8 @@ void declare_capacity_clear(Options& options);
 Status clear_capacity(const Invocation& invocation);
 void declare_config_check(Options& options);
 Status check_config(const Invocation& invocation);
+void declare_config_show(Options& options);
+Status show_config(const Invocation& invocation);
 void declare_config_kubelet(Options& options);
 Status print_kubelet_config(const Invocation& invocation);
 

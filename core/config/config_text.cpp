@@ -1,6 +1,11 @@
 #include "core/config/config_text.hpp"
 
+#include <algorithm>
+#include <iterator>
 #include <optional>
+#include <set>
+#include <system_error>
+#include <tuple>
 #include <utility>
 
 #include "core/base/read_file.hpp"
@@ -31,7 +36,7 @@ std::optional<std::string> read_line(RawConfig& raw, const std::string& file, st
     if (content.back() != ']') return quoted + " has no closing ]; write [section]";
     section = trimmed(content.substr(1, content.size() - 2));
     if (section.empty()) return "the section has no name";
-    raw.sections.push_back({section, line});
+    raw.sections.push_back({section, file, line});
     return std::nullopt;
   }
   const auto equals = content.find('=');
@@ -54,6 +59,56 @@ bool* switch_of(RawConfig& raw, std::string_view name) {
   if (name == "check-config") return &raw.check_config;
   if (name == "take-over") return &raw.take_over;
   return nullptr;
+}
+
+/// Editors and package managers leave files of other names beside those that they change.
+bool is_part(std::string_view name) { return name.ends_with(".conf") && !name.starts_with('.'); }
+
+/// Notes which files there are to read besides the main one.
+void find_parts(RawConfig& raw, const ListDirectory& list) {
+  const std::filesystem::path directory = raw.file.string() + ".d";
+  Result<std::vector<std::string>> names = list(directory);
+  if (!names) {
+    if (names.error().code == Code::kNotFound) return;
+    raw.mistakes.push_back({directory.string(), 0, "cannot read the configuration: " + names.error().message});
+    return;
+  }
+  std::sort(names->begin(), names->end());
+  for (const std::string& name : *names) {
+    (is_part(name) ? raw.files : raw.ignored).push_back((directory / name).string());
+  }
+}
+
+using OptionName = std::pair<std::string, std::string>;
+
+/// Adds what a file says to what those before it say.
+void add_entries(RawConfig& raw, std::vector<ConfigEntry> added) {
+  std::set<OptionName> set_again;
+  for (const ConfigEntry& entry : added) set_again.insert({entry.section, entry.key});
+  const auto stays = [&](const ConfigEntry& entry) { return set_again.count({entry.section, entry.key}) == 0; };
+  const auto replaced = std::stable_partition(raw.entries.begin(), raw.entries.end(), stays);
+  std::move(replaced, raw.entries.end(), std::back_inserter(raw.replaced));
+  raw.entries.erase(replaced, raw.entries.end());
+  std::move(added.begin(), added.end(), std::back_inserter(raw.entries));
+}
+
+/// Reads the files that are noted. A main file that may be missing, and is, is none of them any more.
+void read_files(RawConfig& raw, bool main_must_exist, const ReadFile& read_file) {
+  for (const std::string& file : std::exchange(raw.files, {})) {
+    const Result<std::string> text = read_file(file);
+    const bool is_missed = !text && text.error().code == Code::kNotFound && file == raw.file && !main_must_exist;
+    if (is_missed) continue;
+    raw.files.push_back(file);
+    if (text) {
+      RawConfig one;
+      read_config_text(one, file, *text);
+      std::move(one.sections.begin(), one.sections.end(), std::back_inserter(raw.sections));
+      std::move(one.mistakes.begin(), one.mistakes.end(), std::back_inserter(raw.mistakes));
+      add_entries(raw, std::move(one.entries));
+    } else {
+      raw.mistakes.push_back({file, 0, "cannot read the configuration: " + text.error().message});
+    }
+  }
 }
 
 /// Reads the arguments into `raw`. True if they name a config file.
@@ -108,19 +163,37 @@ Result<std::string> read_text_file(const std::filesystem::path& file) {
   return Error{Code::kInvalidArgument, text.error().message + ", which no configuration needs"};
 }
 
-RawConfig read_raw(const std::vector<std::string>& arguments, const ReadFile& read_file) {
-  RawConfig flags;
-  const bool names_file = read_arguments(flags, arguments);
-  RawConfig raw = flags;
-  raw.entries.clear();
-  const Result<std::string> text = read_file(raw.file);
-  if (text) {
-    read_config_text(raw, raw.file.string(), *text);
-  } else if (names_file || text.error().code != Code::kNotFound) {
-    raw.mistakes.push_back({raw.file.string(), 0, "cannot read the configuration: " + text.error().message});
+Result<std::vector<std::string>> list_directory(const std::filesystem::path& directory) {
+  std::error_code error;
+  std::vector<std::string> names;
+  std::filesystem::directory_iterator at(directory, error);
+  for (; !error && at != std::filesystem::directory_iterator(); at.increment(error)) {
+    names.push_back(at->path().filename().string());
   }
-  raw.entries.insert(raw.entries.end(), flags.entries.begin(), flags.entries.end());
+  if (!error) return names;
+  return Error{error == std::errc::no_such_file_or_directory ? Code::kNotFound : Code::kUnavailable, error.message()};
+}
+
+RawConfig read_raw(const std::vector<std::string>& arguments, const ReadFile& read_file, const ListDirectory& list) {
+  RawConfig raw;
+  const bool names_file = read_arguments(raw, arguments);
+  std::vector<ConfigEntry> flags = std::exchange(raw.entries, {});
+  raw.files = {raw.file.string()};
+  find_parts(raw, list);
+  const bool has_parts = raw.files.size() > 1;
+  read_files(raw, /*main_must_exist=*/names_file && !has_parts, read_file);
+  std::move(flags.begin(), flags.end(), std::back_inserter(raw.entries));
   return raw;
+}
+
+void sort_by_place(const RawConfig& raw, std::vector<ConfigMistake>& mistakes) {
+  const auto place = [&raw](const ConfigMistake& mistake) {
+    const auto file = std::find(raw.files.begin(), raw.files.end(), mistake.file);
+    // What is said of a default is said of the main file, which may be missing.
+    return std::make_tuple(mistake.file.empty(), mistake.file != raw.file, file - raw.files.begin(), mistake.line);
+  };
+  std::stable_sort(mistakes.begin(), mistakes.end(),
+                   [&](const ConfigMistake& a, const ConfigMistake& b) { return place(a) < place(b); });
 }
 
 void read_config_text(RawConfig& raw, const std::string& file, std::string_view text) {

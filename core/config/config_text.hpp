@@ -1,4 +1,5 @@
-// The configuration as it was written: sections, keys and values from the file and the command line, not yet validated.
+// The configuration as it was written: sections, keys and values from its files and the command line, not yet
+// validated.
 #pragma once
 
 #include <cstddef>
@@ -39,6 +40,7 @@ struct ConfigEntry {
 
 struct SectionHeader {
   std::string name;
+  std::string file = {};
   std::size_t line = 0;
 };
 
@@ -47,22 +49,35 @@ struct RawConfig {
   bool version = false;
   bool check_config = false;
   bool take_over = false;
-  std::filesystem::path file = kDefaultConfigFile;
+  std::filesystem::path file = kDefaultConfigFile;  ///< the main file, which may be missing
+  std::vector<std::string> files = {};    ///< it if it is there, and its parts, in the order in which they count
+  std::vector<std::string> ignored = {};  ///< what lies among the parts and is none
   std::vector<SectionHeader> sections;
-  std::vector<ConfigEntry> entries;  ///< the file's, then the command line's, each in their order
+  std::vector<ConfigEntry> entries;        ///< the files', without those that are replaced; then the command line's
+  std::vector<ConfigEntry> replaced = {};  ///< of keys that a later file sets as well
   std::vector<ConfigMistake> mistakes;
 };
 
 /// The text of a file; NOT_FOUND if there is none.
 using ReadFile = std::function<Result<std::string>(const std::filesystem::path&)>;
+/// The names in a directory, in any order; NOT_FOUND if there is none.
+using ListDirectory = std::function<Result<std::vector<std::string>>(const std::filesystem::path&)>;
 
 /// Reads a regular file of at most 1 MiB; anything else is refused at once, a device or a FIFO as
 /// well, but /dev/null is empty.
 Result<std::string> read_text_file(const std::filesystem::path& file);
 
-/// Reads `arguments` (without the program's name) and the file that they or the default name. A missing default file is
-/// fine. Every mistake of form is in `mistakes`; reading goes on behind it.
-RawConfig read_raw(const std::vector<std::string>& arguments, const ReadFile& read_file = read_text_file);
+Result<std::vector<std::string>> list_directory(const std::filesystem::path& directory);
+
+/// Reads `arguments` (without the program's name), the file that they or the default name, and its parts: what FILE.d
+/// has whose name ends in .conf and begins with no dot, in the order of the bytes of the names. What a later file says
+/// of a key takes the place of all that earlier ones say of it. A missing default file is fine, and one that is named
+/// as long as it has parts. Every mistake of form is in `mistakes`; reading goes on behind it.
+RawConfig read_raw(const std::vector<std::string>& arguments, const ReadFile& read_file = read_text_file,
+                   const ListDirectory& list = list_directory);
+
+/// In the order of the files and their lines, then the command line's.
+void sort_by_place(const RawConfig& raw, std::vector<ConfigMistake>& mistakes);
 
 /// Adds what `text` holds to `raw`, naming `file` as where it is from. '#' and ';' begin a comment at the start of a
 /// line, '#' also behind white space.

@@ -28,22 +28,6 @@ bool has(const List& list, const std::string& item) {
   return std::find(list.begin(), list.end(), item) != list.end();
 }
 
-std::vector<OptionSpec> all_options(const std::vector<std::string>& plugins,
-                                    const std::vector<PluginSection>& sections) {
-  std::vector<OptionSpec> specs = core_options(plugins);
-  std::set<std::string> names;
-  for (const PluginSection& section : sections) {
-    for (OptionSpec& spec : specs) {
-      if (spec.name() == "plugins.weight." + section.plugin) spec.defaults = {std::to_string(section.default_weight)};
-    }
-    for (const OptionSpec& spec : section.options) {
-      // A plugin that names an option twice must not stop the daemon: Boost throws when it meets the second.
-      if (names.insert(spec.name()).second) specs.push_back(spec);
-    }
-  }
-  return specs;
-}
-
 const char* value_name(const OptionSpec& spec) {
   switch (spec.type) {
     case OptionType::kBool:
@@ -113,7 +97,8 @@ class ConfigValidator {
   /// The values of all options, defaults included.
   po::variables_map validate() {
     for (const SectionHeader& header : raw_.sections) validate_section(header);
-    for (const ConfigEntry& entry : raw_.entries) validate_entry(entry);
+    for (const ConfigEntry& entry : raw_.replaced) validate_entry(entry, replaced_);
+    for (const ConfigEntry& entry : raw_.entries) validate_entry(entry, accepted_);
     for (const OptionSpec& spec : specs_) validate_lone_values(spec);
     validate_handlers();
     const po::options_description description = describe(specs_);
@@ -129,9 +114,7 @@ class ConfigValidator {
   }
 
   std::vector<ConfigMistake> take_mistakes() {
-    std::stable_sort(mistakes_.begin(), mistakes_.end(), [](const ConfigMistake& a, const ConfigMistake& b) {
-      return std::make_pair(a.file.empty(), a.line) < std::make_pair(b.file.empty(), b.line);
-    });
+    sort_by_place(raw_, mistakes_);
     return std::move(mistakes_);
   }
 
@@ -164,17 +147,18 @@ class ConfigValidator {
       hint +=
           " (the section of a plugin is known once the plugin is enabled: enable = " + header.name + " in [plugins])";
     }
-    mistakes_.push_back({raw_.file.string(), header.line, "unknown section [" + header.name + "]" + hint});
+    mistakes_.push_back({header.file, header.line, "unknown section [" + header.name + "]" + hint});
   }
 
-  void validate_entry(const ConfigEntry& entry) {
+  /// `valid`: where it goes if nothing is wrong with it.
+  void validate_entry(const ConfigEntry& entry, std::vector<const ConfigEntry*>& valid) {
     const std::string name = name_of(entry);
     const auto spec = std::find_if(specs_.begin(), specs_.end(), [&name](const auto& s) { return s.name() == name; });
     if (spec == specs_.end()) return report_unknown(entry);
     if (!validate_repetition(*spec, entry)) return;
     if (const Status fits = check_value(*spec, entry.value); !fits)
       return add(entry, name + ": " + fits.error().message);
-    accepted_.push_back(&entry);
+    valid.push_back(&entry);
     if (entry.is_flag()) set_by_flag_.insert(name);
   }
 
@@ -206,10 +190,11 @@ class ConfigValidator {
     add(entry, "unknown key " + name + key_suggestion(name, names_));
   }
 
-  /// False, and a mistake, if the option was set before and may be set only once, or is repeated word for word.
+  /// False, and a mistake, if the option was set before in the same file, or the same command line, and may be set only
+  /// once there, or is repeated word for word.
   bool validate_repetition(const OptionSpec& spec, const ConfigEntry& entry) {
     const auto before = std::find_if(seen_.begin(), seen_.end(), [&](const ConfigEntry* other) {
-      return name_of(*other) == spec.name() && other->is_flag() == entry.is_flag() &&
+      return name_of(*other) == spec.name() && other->file == entry.file &&
              (!spec.repeatable || other->value == entry.value);
     });
     if (before == seen_.end()) {
@@ -225,11 +210,13 @@ class ConfigValidator {
   /// Whoever writes "all" and a name below it may mean either.
   void validate_lone_values(const OptionSpec& spec) {
     if (spec.lone.empty()) return;
-    for (const bool is_flag : {false, true}) {
-      std::vector<const ConfigEntry*> all;
-      std::copy_if(accepted_.begin(), accepted_.end(), std::back_inserter(all), [&](const ConfigEntry* entry) {
-        return name_of(*entry) == spec.name() && entry->is_flag() == is_flag;
-      });
+    std::map<std::string, std::vector<const ConfigEntry*>> by_file;
+    for (const auto* entries : {&replaced_, &accepted_}) {
+      for (const ConfigEntry* entry : *entries) {
+        if (name_of(*entry) == spec.name()) by_file[entry->file].push_back(entry);
+      }
+    }
+    for (const auto& [file, all] : by_file) {
       const auto lone =
           std::find_if(all.begin(), all.end(), [&](const ConfigEntry* entry) { return has(spec.lone, entry->value); });
       if (lone == all.end() || all.size() == 1) continue;
@@ -261,6 +248,7 @@ class ConfigValidator {
   std::set<std::string> set_by_flag_;           ///< options that the command line sets
   std::vector<const ConfigEntry*> seen_;
   std::vector<const ConfigEntry*> accepted_;
+  std::vector<const ConfigEntry*> replaced_;  ///< accepted, but a later file says something else
 };
 
 const std::string& text(const po::variables_map& values, const std::string& name) {
@@ -370,8 +358,10 @@ std::vector<std::string> values_of(const OptionSpec& spec, const RawConfig& raw)
 
 po::options_description command_line_options() {
   po::options_description general("General", kHelpColumns, kHelpColumns / 2);
-  general.add_options()("config", po::value<std::string>()->value_name("FILE")->default_value(kDefaultConfigFile),
-                        "The configuration file. It must exist if it is given here.")(
+  general.add_options()(
+      "config", po::value<std::string>()->value_name("FILE")->default_value(kDefaultConfigFile),
+      "The configuration file. It, or a part of it, must exist if it is given here. Its parts are the files "
+      "FILE.d/*.conf: of a key that several of them have, what the last one says counts.")(
       "check-config", "Report every mistake in the configuration, and exit.")(
       "take-over",
       "Take the place of the topoletd that runs with the same sockets and state directory, without failing a call; if "
@@ -384,6 +374,22 @@ po::options_description command_line_options() {
 bool is_reloadable(const OptionSpec& spec) { return spec.section == "plugins" || spec.name() == "daemon.log-level"; }
 
 }  // namespace
+
+std::vector<OptionSpec> all_options(const std::vector<std::string>& plugins,
+                                    const std::vector<PluginSection>& sections) {
+  std::vector<OptionSpec> specs = core_options(plugins);
+  std::set<std::string> names;
+  for (const PluginSection& section : sections) {
+    for (OptionSpec& spec : specs) {
+      if (spec.name() == "plugins.weight." + section.plugin) spec.defaults = {std::to_string(section.default_weight)};
+    }
+    for (const OptionSpec& spec : section.options) {
+      // A plugin that names an option twice must not stop the daemon: Boost throws when it meets the second.
+      if (names.insert(spec.name()).second) specs.push_back(spec);
+    }
+  }
+  return specs;
+}
 
 EnabledPlugins enabled_plugins(const RawConfig& raw) {
   const OptionSpec enable = core_options({}).back();
@@ -449,7 +455,7 @@ std::string help_text(const std::vector<PluginSection>& sections) {
   po::options_description all(
       "topoletd places containers on CPUs and memory nodes, between the kubelet and the container runtime.\n\n"
       "Usage: topoletd [--config FILE] [--section.key=value]...\n\n"
-      "Every key of the configuration file is also an option here, which overrides the file",
+      "Every key of the configuration file is also an option here, which overrides the file and its parts",
       kHelpColumns, kHelpColumns / 2);
   all.add(command_line_options());
   std::vector<std::string> plugins;

@@ -74,6 +74,11 @@ struct Options {
   std::vector<PluginOptions> plugins;  ///< the enabled ones, in the order in which they are named
 };
 
+/// The core's options and those of the plugins in `sections`, whose own weights are their defaults. `plugins`: the
+/// enabled ones.
+std::vector<OptionSpec> all_options(const std::vector<std::string>& plugins,
+                                    const std::vector<PluginSection>& sections);
+
 /// What all plugins but this one are made with, by "PLUGIN.OPTION", and placement.min-shared-cpus.
 std::map<std::string, std::string> options_of_other_plugins(const Options& options, const std::string& plugin);
 
@@ -87,7 +92,7 @@ EnabledPlugins enabled_plugins(const RawConfig& raw);
 
 struct ValidatedConfig {
   Options options;                      ///< only of use if there are no mistakes
-  std::vector<ConfigMistake> mistakes;  ///< the file's in the order of its lines, then the command line's
+  std::vector<ConfigMistake> mistakes;  ///< in the order of the files and their lines, then the command line's
 };
 
 /// `sections`: the option tables of the enabled plugins. Of a plugin whose table is missing, as it could not be loaded,

@@ -19,12 +19,6 @@ namespace {
 
 using Mistakes = std::vector<config::ConfigMistake>;
 
-void sort_by_place(Mistakes& mistakes) {
-  std::stable_sort(mistakes.begin(), mistakes.end(), [](const auto& a, const auto& b) {
-    return std::make_pair(a.file.empty(), a.line) < std::make_pair(b.file.empty(), b.line);
-  });
-}
-
 void append(Mistakes& mistakes, Mistakes more) { std::move(more.begin(), more.end(), std::back_inserter(mistakes)); }
 
 /// Then nothing is known of what it says.
@@ -179,8 +173,8 @@ Findings check(const config::RawConfig& raw) {
                                         (*crashes)->why_quarantined(name));
     found.warnings.push_back(plugin::plugin_mistake(raw, name, why));
   }
-  sort_by_place(found.mistakes);
-  sort_by_place(found.warnings);
+  config::sort_by_place(raw, found.mistakes);
+  config::sort_by_place(raw, found.warnings);
   return found;
 }
 

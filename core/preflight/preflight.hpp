@@ -16,7 +16,7 @@
 
 namespace topolet::preflight {
 
-/// Both in the order of the file's lines, then the command line's.
+/// Both in the order of the files and their lines, then the command line's.
 struct Findings {
   std::vector<config::ConfigMistake> mistakes;  ///< with any of them topoletd does not start
   std::vector<config::ConfigMistake> warnings;  ///< it starts, but not all is as it should be

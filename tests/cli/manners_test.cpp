@@ -47,6 +47,7 @@ const std::vector<Words> kCommands = {{"status"},
                                       {"plugin", "new"},
                                       {"plugin", "check"},
                                       {"config", "check"},
+                                      {"config", "show"},
                                       {"capacity", "show"},
                                       {"capacity", "set"},
                                       {"capacity", "clear"}};

@@ -147,6 +147,7 @@ TEST_F(NamesTest, AreEscapedInEveryError) {
                                              {"status", "--socket", state_.file("none\x1b\n")},
                                              {"status", "--config", bad},
                                              {"config", "check", bad},
+                                             {"config", "show", "--config", bad},
                                              {"config", "check", state_.file(kHostile)},
                                              {"simulate", "--topology", kHostile, "--workload", "/dev/null"},
                                              {"simulate", "--topology", "core:2", "--workload", state_.file(kHostile)},
