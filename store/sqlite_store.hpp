@@ -66,6 +66,7 @@ class SqliteStore final : public Store {
   Result<std::uint64_t> last_generation() override;
   Result<std::int64_t> last_decision() override;
   Result<std::string> last_reason_code(const std::string& event) override;
+  Result<std::vector<DenialRow>> recent_denials(std::int64_t since_ms) override;
   Result<std::int64_t> last_setup() override;
   Result<Upkeep> do_upkeep(const Moment& now, std::int64_t rows) override;
   std::optional<StoreFigures> figures() const TOPOLET_EXCLUDES(figures_mutex_) override {

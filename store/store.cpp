@@ -55,6 +55,36 @@ Result<CapacityRow> read_capacity(const Statement& row) {
   return CapacityRow{static_cast<std::uint32_t>(row.integer(0)), columns_of(row, "node")};
 }
 
+/// By time where there is an index of that; of the others only those that were repeated.
+constexpr const char* kRecentDenials = R"sql(
+WITH recent AS (
+  SELECT decision, at_ms AS last_ms, 1 AS times FROM decided
+  WHERE event = 'denied' AND at_ms >= ?1 AND decision NOT IN (SELECT decision FROM repeat)
+  UNION ALL
+  SELECT decision, last_ms, 1 + count FROM repeat WHERE last_ms >= ?1
+)
+SELECT d.decision, d.at_ms, r.last_ms, r.times, d.pod_uid, d.pod_namespace, d.pod_name, d.container, d.sandbox_id,
+  d.reason_code, d.reason,
+  NOT EXISTS (SELECT 1 FROM pod WHERE pod.sandbox_id = d.sandbox_id)
+    OR EXISTS (SELECT 1 FROM decided later WHERE later.pod_uid = d.pod_uid AND later.container = d.container
+               AND later.decision > d.decision AND later.event IN ('placed', 'unpinned', 'adopted'))
+FROM recent r JOIN decided d USING (decision) WHERE d.event = 'denied' ORDER BY r.last_ms, d.decision)sql";
+
+Result<DenialRow> read_denial(const Statement& row) {
+  return DenialRow{.decision = row.integer(0),
+                   .at_ms = row.integer(1),
+                   .last_ms = row.integer(2),
+                   .times = static_cast<std::uint64_t>(row.integer(3)),
+                   .pod_uid = row.text(4),
+                   .pod_namespace = row.text(5),
+                   .pod_name = row.text(6),
+                   .container = row.text(7),
+                   .sandbox_id = row.text(8),
+                   .reason_code = row.text(9),
+                   .reason = row.text(10),
+                   .is_over = row.integer(11) != 0};
+}
+
 std::string names_of(const Columns& columns) {
   std::string names;
   for (const auto& [name, value] : columns) names += ", " + name;
@@ -396,6 +426,12 @@ Result<std::string> SqliteStore::last_reason_code(const std::string& event) {
   const auto code = statement->first_text(event);
   if (!code) return code.error();
   return code->value_or("");
+}
+
+Result<std::vector<DenialRow>> SqliteStore::recent_denials(std::int64_t since_ms) {
+  auto statement = database_.prepare(kRecentDenials, "read who was denied of late");
+  if (!statement) return statement.error();
+  return read_all<DenialRow>(*statement, read_denial, since_ms);
 }
 
 Result<std::int64_t> SqliteStore::last_setup() {

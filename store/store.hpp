@@ -155,6 +155,22 @@ struct AllocationRow {
   std::map<std::string, Value> columns;
 };
 
+/// A denial, and how often it was repeated.
+struct DenialRow {
+  std::int64_t decision = 0;
+  std::int64_t at_ms = 0;
+  std::int64_t last_ms = 0;  ///< of the newest repetition; as at_ms where there is none
+  std::uint64_t times = 1;
+  std::string pod_uid;
+  std::string pod_namespace;
+  std::string pod_name;
+  std::string container;
+  std::string sandbox_id;
+  std::string reason_code;
+  std::string reason;
+  bool is_over = false;  ///< the container was placed since, or its pod is gone
+};
+
 /// A pod sandbox: all columns of the table `pod` but the boot, by name.
 using PodRow = std::map<std::string, Value>;
 
@@ -322,6 +338,11 @@ class Store {
   virtual Result<std::int64_t> last_decision() = 0;
   /// Of the newest decision with this event that is about no container; empty if there is none.
   virtual Result<std::string> last_reason_code(const std::string& event) = 0;
+  /// Made or repeated since then, the oldest first.
+  virtual Result<std::vector<DenialRow>> recent_denials(std::int64_t since_ms) {
+    static_cast<void>(since_ms);
+    return std::vector<DenialRow>();
+  }
   /// The highest number ever given to a setup; 0 for a new database.
   virtual Result<std::int64_t> last_setup() = 0;
   /// A slice of what is to be done to the history while nobody waits, for about so many rows: completes that of an

@@ -11,8 +11,12 @@ namespace topolet::cli {
 
 const std::vector<Command>& commands() {
   static const std::vector<Command> kAll = {
-      {"status", "", "Shows the state of topoletd: sockets, runtime, database, containers and CPUs.", "topolet status",
-       0, 0, &declare_status, &show_status},
+      {"status", "",
+       "Shows the state of topoletd and what is ill: sockets, runtime, database, containers, CPUs, and by name the "
+       "plugins and containers that something is the matter with, also those denied in the last ten minutes. What "
+       "needs "
+       "somebody is told first; a notice is what topolet mends itself or somebody has set so.",
+       "topolet status --check", 0, 0, &declare_status, &show_status},
       {"ps", "",
        "Lists the placed containers: where each runs now, and the reason when it was placed. `squeezed` marks those "
        "that do not have the CPUs they should, because CPUs are offline or must not be used any more: `topolet "

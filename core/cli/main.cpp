@@ -58,7 +58,8 @@ void print_commands(const std::string& beginning) {
 constexpr const char* kHelpEnd =
     "\n`topolet COMMAND --help` explains one command and its options. Exit status: 0 success, also where there is "
     "nothing "
-    "to list; 1 failure, or what was named is not there; 2 usage error.\n";
+    "to list; 1 failure, or what was named is not there; 2 usage error; 3 of `topolet status --check`, where topoletd "
+    "does not answer.\n";
 
 int print_version() {
   fmt::print("topolet {}\n", TOPOLET_VERSION);
@@ -190,10 +191,12 @@ std::vector<std::string> words_of(const po::variables_map& values) {
   return values.count(kWord) != 0 ? values[kWord].as<std::vector<std::string>>() : std::vector<std::string>();
 }
 
-int report(const Status& done) {
+/// `is_check`: whoever reads the exit status is to know an answer from none.
+int report(const Status& done, bool is_check) {
   if (done) return kExitSuccess;
   if (!done.error().message.empty()) print_error_line(fmt::format("{}: {}", kProgram, done.error().message));
-  return done.error().code == Code::kInvalidArgument ? kExitUsage : kExitFailure;
+  if (done.error().code == Code::kInvalidArgument) return kExitUsage;
+  return is_check && done.error().code == Code::kUnavailable ? kExitNoAnswer : kExitFailure;
 }
 
 std::string usage_of(const Command& command) {
@@ -217,7 +220,7 @@ int run(const Command& command, const std::vector<std::string>& arguments, std::
   if (invocation.arguments.size() < command.min_arguments || invocation.arguments.size() > command.max_arguments) {
     return usage_error(kProgram, usage_of(command));
   }
-  return report(command.run(invocation));
+  return report(command.run(invocation), invocation.has("check"));
 }
 
 /// The command that parses the rest of the command line itself; null if the command line does not begin with one.
@@ -279,7 +282,7 @@ int run_reporting(const std::vector<std::string>& arguments) {
     return usage_error(kProgram, std::string(error.what()) + "; `topolet --help` lists the commands");
   } catch (const std::exception& error) {
     if (const auto lost = report_lost_output(kProgram, error)) return *lost;
-    return report(Error{Code::kUnknown, error.what()});
+    return report(Error{Code::kUnknown, error.what()}, false);
   }
 }
 

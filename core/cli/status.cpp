@@ -4,12 +4,15 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "core/base/clock.hpp"
 #include "core/base/escape.hpp"
+#include "core/base/illness.hpp"
 #include "core/base/index_set.hpp"
 #include "core/base/text.hpp"
 #include "core/cli/capacity.hpp"
 #include "core/cli/command.hpp"
 #include "core/cli/daemon_client.hpp"
+#include "core/cli/illness.hpp"
 #include "core/cli/options.hpp"
 #include "core/cli/output.hpp"
 #include "core/cli/table.hpp"
@@ -18,14 +21,6 @@ namespace topolet::cli {
 namespace {
 
 using control::v1::StatusResponse;
-
-std::string duration(std::int64_t seconds) {
-  const std::int64_t minutes = seconds / 60;
-  if (minutes == 0) return fmt::format("{} s", seconds);
-  if (minutes < 60) return fmt::format("{} min", minutes);
-  if (minutes / 60 < 48) return fmt::format("{} h {} min", minutes / 60, minutes % 60);
-  return fmt::format("{} days", minutes / 60 / 24);
-}
 
 std::string or_none(const std::string& cpus) { return cpus.empty() ? "none" : cpus; }
 
@@ -45,9 +40,11 @@ std::string squeezed(const StatusResponse& status) {
   std::string text =
       fmt::format("squeezed     {}: CPUs are offline or must not be used, and no place as it should be is free\n",
                   counted(status.squeezed(), "container"));
+  text += names_with(status, illness::kSqueezed);
   if (status.left_to_kernel() > 0) {
     text += fmt::format("             {} of them without any CPU left: the kernel runs them on the CPUs of others\n",
                         status.left_to_kernel());
+    text += names_with(status, illness::kLeftToKernel);
   }
   return text + "             `topolet ps` marks them, `topolet explain CONTAINER` tells the way out\n";
 }
@@ -55,7 +52,7 @@ std::string squeezed(const StatusResponse& status) {
 /// Formats it as "3 s" or, as most overlaps are repaired before a second has passed, as "40 ms".
 std::string duration_of(const control::v1::Overlap& overlap) {
   const std::int64_t ms = overlap.seen_for_ms();
-  return ms < 1000 ? fmt::format("{} ms", ms) : duration(ms / 1000);
+  return ms < 1000 ? fmt::format("{} ms", ms) : duration_text(ms / 1000);
 }
 
 std::string describe_overlap(const control::v1::Overlap& overlap) {
@@ -103,7 +100,7 @@ std::string describe_overruled(const control::v1::Overruled& overruled) {
       overruled.seen_on().empty()
           ? fmt::format("at the moment it is on {}, where it should be", in_words(overruled.cpus()))
           : fmt::format("it runs on {} instead of {}", in_words(overruled.seen_on()), overruled.cpus());
-  return fmt::format("for {} something else has set the CPUs of {}; {}", duration(overruled.lasts_ms() / 1000),
+  return fmt::format("for {} something else has set the CPUs of {}; {}", duration_text(overruled.lasts_ms() / 1000),
                      overruled.container(), now);
 }
 
@@ -128,9 +125,10 @@ std::string stuck(const StatusResponse& status) {
   const int shown = std::min(status.stuck_size(), kMostShown);
   for (int i = 0; i < shown; ++i) {
     const control::v1::Stuck& one = status.stuck(i);
-    text += fmt::format("{:12} {}\n", i == 0 ? "stuck" : "",
-                        escaped(fmt::format("for {} {} has not left CPUs {}, which nobody else is given alone: {}",
-                                            duration(one.lasts_ms() / 1000), one.container(), one.cpus(), one.why())));
+    text +=
+        fmt::format("{:12} {}\n", i == 0 ? "stuck" : "",
+                    escaped(fmt::format("for {} {} has not left CPUs {}, which nobody else is given alone: {}",
+                                        duration_text(one.lasts_ms() / 1000), one.container(), one.cpus(), one.why())));
   }
   if (status.stuck_size() > shown)
     text += fmt::format("             and more: {} in all\n", counted(status.stuck_containers(), "container"));
@@ -162,6 +160,7 @@ std::string database(const StatusResponse& status) {
 std::string format_text(const StatusResponse& status) {
   return fmt::format(
       "topoletd     {}, process {}, up {}\n"
+      "{}"
       "listens on   {}\n"
       "runtime      {}, {}\n"
       "database     {}/state.db, {}\n"
@@ -171,16 +170,17 @@ std::string format_text(const StatusResponse& status) {
       "{}"
       "{}"
       "{}"
+      "{}"
       "CPUs         {} allowed; pool {}; reserved {}; exclusive {}; withheld {}\n"
       "{}"
       "generation   {}\n",
-      escaped(status.version()), status.process(), duration(status.uptime_s()), escaped(status.listen()),
-      escaped(status.runtime()), status.runtime_connected() ? "connected" : "NOT connected",
+      escaped(status.version()), status.process(), duration_text(status.uptime_s()), health_line(status),
+      escaped(status.listen()), escaped(status.runtime()), status.runtime_connected() ? "connected" : "NOT connected",
       escaped(status.state_dir()), escaped(database(status)), escaped(containers(status)),
       status.reconciled() ? "" : " (not yet compared with the runtime)", overruled(status), stuck(status),
-      overlaps(status), foreign_handlers(status), squeezed(status), or_none(status.allowed_cpus()),
-      or_none(status.pool_cpus()), or_none(status.reserved_cpus()), or_none(status.exclusive_cpus()),
-      or_none(status.withheld_cpus()), capacities(status), status.generation());
+      overlaps(status), foreign_handlers(status), squeezed(status), illness_lines(status, Clock().wall().count()),
+      or_none(status.allowed_cpus()), or_none(status.pool_cpus()), or_none(status.reserved_cpus()),
+      or_none(status.exclusive_cpus()), or_none(status.withheld_cpus()), capacities(status), status.generation());
 }
 
 nlohmann::ordered_json overlaps_json(const StatusResponse& status) {
@@ -235,6 +235,8 @@ nlohmann::ordered_json format_json(const StatusResponse& status) {
           {"runtime", status.runtime()},
           {"runtime_connected", status.runtime_connected()},
           {"reconciled", status.reconciled()},
+          {"needs_somebody", needs_somebody(status)},
+          {"illnesses", illnesses_json(status)},
           {"state_dir", status.state_dir()},
           {"store_degraded", status.store_degraded()},
           {"store_degraded_because", status.store_degraded_because()},
@@ -263,21 +265,53 @@ nlohmann::ordered_json format_json(const StatusResponse& status) {
 
 }  // namespace
 
-void declare_status(Options& options) {
-  declare_location(options);
-  declare_json(options);
-}
+namespace {
 
-Status show_status(const Invocation& invocation) {
+Result<StatusResponse> ask_how_it_is(const Invocation& invocation) {
   auto daemon = DaemonClient::connect(invocation);
   if (!daemon) return daemon.error();
-  const auto status = daemon->call(&control::v1::Control::Stub::Status, control::v1::StatusRequest());
-  if (!status) return status.error();
-  fmt::print("{}", invocation.has("json") ? to_text(format_json(*status)) : format_text(*status));
+  return daemon->call(&control::v1::Control::Stub::Status, control::v1::StatusRequest());
+}
+
+/// An answer there must be; and one that does not tell what is ill is none.
+Status check(const Result<StatusResponse>& status) {
+  if (!status) {
+    const bool is_mistake = status.error().code == Code::kInvalidArgument;
+    return Error{is_mistake ? Code::kInvalidArgument : Code::kUnavailable, status.error().message};
+  }
+  if (!status->has_illnesses()) {
+    return Error{Code::kUnavailable,
+                 fmt::format("topoletd {} does not tell yet what needs somebody: `topolet restart` replaces it by the "
+                             "one that is installed",
+                             status->version())};
+  }
+  if (needs_somebody(*status)) return Error{Code::kFailedPrecondition, {}};
   return {};
 }
 
-void declare_reload(Options& options) { declare_status(options); }
+}  // namespace
+
+void declare_status(Options& options) {
+  declare_location(options);
+  declare_json(options);
+  options.add_options()(
+      "check",
+      "Exit with 1 if anything needs somebody: what is critical (no pod can start) or a warning. With "
+      "0 if there are at most notices: what topolet mends itself, or somebody has set so. With 3 if "
+      "topoletd does not answer, or is too old to tell.");
+}
+
+Status show_status(const Invocation& invocation) {
+  const Result<StatusResponse> status = ask_how_it_is(invocation);
+  if (status) fmt::print("{}", invocation.has("json") ? to_text(format_json(*status)) : format_text(*status));
+  if (invocation.has("check")) return check(status);
+  return status ? Status() : Status(status.error());
+}
+
+void declare_reload(Options& options) {
+  declare_location(options);
+  declare_json(options);
+}
 
 Status reload(const Invocation& invocation) {
   auto daemon = DaemonClient::connect(invocation);

@@ -20,8 +20,6 @@
 #include "core/daemon/describe_plugins.hpp"
 #include "core/daemon/describe_setup.hpp"
 #include "core/daemon/describe_status.hpp"
-#include "core/daemon/foreign_handlers.hpp"
-#include "core/daemon/overlaps.hpp"
 #include "core/daemon/service_manager.hpp"
 #include "core/machine/cpu_manager_state.hpp"
 #include "core/machine/kubepods.hpp"
@@ -91,6 +89,7 @@ Result<std::unique_ptr<Daemon>> Daemon::start(const plugin::LoadedConfig& setup,
   daemon->open_watch(options.daemon);
   notify_status(fmt::format("reading the state database in {}", options.daemon.state_dir.string()));
   if (Status opened = daemon->open_store(options); !opened) return opened.error();
+  daemon->recall_denials();
   daemon->check_store();
   // Not before the store has locked the directory.
   if (Status settled = daemon->deps_.crashes.clear_new_marks(); !settled)
@@ -101,6 +100,7 @@ Result<std::unique_ptr<Daemon>> Daemon::start(const plugin::LoadedConfig& setup,
   daemon->make_proxy(options.daemon);
   if (Status made = daemon->make_engine(options, setup.raw); !made) return made.error();
   daemon->accept_clients();
+  daemon->watch_health();
   if (daemon->deps_.on_serving) daemon->deps_.on_serving();
   notify_ready();
   if (is_notified()) daemon->start_watchdog(options.daemon);
@@ -318,6 +318,8 @@ engine::Engine::Deps Daemon::engine_deps(const std::shared_ptr<const topology::T
       plugins_->report_invalid_reply(bad.policy, bad.what);
     return decision;
   };
+  std::vector<engine::Observer*> observers{&denials_};
+  if (feed_) observers.insert(observers.end(), {feed_.get(), metrics_.get()});
   return {.runtime = *proxy_,
           .store = *store_,
           .cpus = std::move(machine.cpus),
@@ -332,8 +334,7 @@ engine::Engine::Deps Daemon::engine_deps(const std::shared_ptr<const topology::T
           .any_plugin_handles_events = [this] { return plugins_->has(TOPOLET_EVENTS_ID); },
           .publish_event = [this](auto event) { plugins_->publish(std::move(event)); },
           .tick_plugins = [this](const auto& view) { return plugins_->tick(view); },
-          .observers =
-              feed_ ? std::vector<engine::Observer*>{feed_.get(), metrics_.get()} : std::vector<engine::Observer*>()};
+          .observers = std::move(observers)};
 }
 
 void Daemon::accept_clients() {
@@ -438,49 +439,8 @@ Result<Daemon::ReloadResult> Daemon::apply_config(const config::RawConfig& raw) 
   // It was judged with the rest and cannot fail.
   static_cast<void>(set_level(*log_, setup.config.options.daemon.log_level));
   for (const config::PluginOptions& plugin : setup.config.options.plugins) reloaded.plugins.push_back(plugin.name);
+  restart_needed_.set(reloaded.restart_needed);
   return reloaded;
-}
-
-Status Daemon::report(const config::DaemonOptions& options, control::v1::StatusResponse& response) {
-  const Result<engine::EngineSummary> engine = engine_->summary(kPatience);
-  if (!engine) return engine.error();
-  response.set_version(TOPOLET_VERSION);
-  response.set_process(::getpid());
-  const auto uptime = std::chrono::steady_clock::now() - started_;
-  response.set_uptime_s(std::chrono::duration_cast<std::chrono::seconds>(uptime).count());
-  response.set_listen(options.listen);
-  response.set_runtime(options.runtime);
-  response.set_runtime_connected(proxy_->connected());
-  response.set_state_dir(options.state_dir.string());
-  response.set_store_degraded(engine->store_degraded);
-  response.set_store_degraded_because(engine->store_degraded_because);
-  response.set_store_reopened_because(engine->store_reopened_because);
-  response.set_store_damage(store_damage_->get());
-  response.set_reconciled(engine->reconciled);
-  for (const auto& [mode, count] : engine->containers) (*response.mutable_containers())[mode] = count;
-  response.set_squeezed(engine->squeezed);
-  response.set_left_to_kernel(engine->left_to_kernel);
-  tell_overlaps(engine->overlaps, response);
-  tell_overruled(engine->overruled, response);
-  tell_stuck(engine->stuck, response);
-  tell_foreign(*engine, response);
-  response.set_generation(engine->generation);
-  response.set_allowed_cpus(engine->allowed.to_string());
-  response.set_pool_cpus(engine->pool.to_string());
-  response.set_reserved_cpus(engine->reserved.to_string());
-  response.set_exclusive_cpus(engine->exclusive.to_string());
-  response.set_withheld_cpus(engine->withheld.to_string());
-  for (const auto& [told, nominal_milli] : engine->capacities) {
-    control::v1::Capacity& capacity = *response.add_capacities();
-    capacity.set_node(told.node);
-    capacity.set_milli(told.milli);
-    capacity.set_nominal_milli(nominal_milli);
-    capacity.set_until_ms(told.until.count());
-    capacity.set_source(told.source);
-    capacity.set_below_since_ms(told.below_since.count());
-    capacity.set_missing_cpus(engine::missing_cpus(told, nominal_milli));
-  }
-  return {};
 }
 
 Status Daemon::set_capacity(const control::v1::SetCapacityRequest& request,

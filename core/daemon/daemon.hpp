@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/illness.hpp"
 #include "core/base/log_fwd.hpp"
 #include "core/base/mutex.hpp"
 #include "core/base/result.hpp"
@@ -22,6 +23,7 @@
 #include "core/cri/socket/runtime_lock.hpp"
 #include "core/cri/wire/proxy.hpp"
 #include "core/daemon/audit_outlet.hpp"
+#include "core/daemon/recent_denials.hpp"
 #include "core/daemon/take_over.hpp"
 #include "core/daemon/watchdog.hpp"
 #include "core/engine/engine.hpp"
@@ -37,22 +39,25 @@
 
 namespace topolet::daemon {
 
-/// A text that one thread sets and another one reads.
-class SharedText {
+/// What one thread sets and another one reads.
+template <class Value>
+class Shared {
  public:
-  void set(std::string text) TOPOLET_EXCLUDES(mutex_) {
+  void set(Value value) TOPOLET_EXCLUDES(mutex_) {
     MutexLock lock(mutex_);
-    text_ = std::move(text);
+    value_ = std::move(value);
   }
-  std::string get() const TOPOLET_EXCLUDES(mutex_) {
+  Value get() const TOPOLET_EXCLUDES(mutex_) {
     MutexLock lock(mutex_);
-    return text_;
+    return value_;
   }
 
  private:
   mutable Mutex mutex_;
-  std::string text_ TOPOLET_GUARDED_BY(mutex_);
+  Value value_ TOPOLET_GUARDED_BY(mutex_);
 };
+
+using SharedText = Shared<std::string>;
 
 /// Makes the directory of a socket that `option` names.
 Status make_parent(const std::string& socket_path, const char* option);
@@ -127,6 +132,8 @@ class Daemon {
   void accept_clients();
   void start_watchdog(const config::DaemonOptions& options);
   void check_store();
+  void recall_denials();
+  void watch_health();
 
   void move_clients();
   void release_runtime(const Successor& successor);
@@ -139,6 +146,7 @@ class Daemon {
                      const watch::WatchHandlers::IsWanted& is_wanted);
   std::string metrics_text();
   std::optional<std::map<std::string, std::uint32_t>> largest_exclusive(std::uint64_t generation);
+  std::vector<Illness> illnesses(const engine::EngineSummary* engine) const;
   watch::v1::PluginList list_plugins() const;
   Result<ReloadResult> apply_config(const config::RawConfig& raw) TOPOLET_REQUIRES(reloading_);
 
@@ -151,7 +159,10 @@ class Daemon {
   const std::shared_ptr<AuditOutlet> audit_outlet_ = std::make_shared<AuditOutlet>();
   /// Shared with the check of the database.
   const std::shared_ptr<SharedText> store_damage_ = std::make_shared<SharedText>();
-  SharedText reload_error_;  ///< of the last reload; empty if there was none, or it went well
+  SharedText reload_error_;                          ///< of the last reload; empty if there was none, or it went well
+  SharedText watch_error_;                           ///< why nobody can watch; empty if somebody can, or nobody is to
+  Shared<std::vector<std::string>> restart_needed_;  ///< by the last reload: keys that only a restart applies
+  RecentDenials denials_;
   std::unique_ptr<plugin::RunningPlugins> plugins_;
   std::unique_ptr<metrics::Metrics> metrics_;  ///< null: nobody can ask for them
   /// What was computed for the metrics last; of the thread that they are asked on.
@@ -172,6 +183,7 @@ class Daemon {
   std::unique_ptr<control::ControlServer> control_;
   std::unique_ptr<watch::WatchServer> watch_server_;  ///< null: nobody can watch
   std::unique_ptr<Watchdog> watchdog_;
+  std::unique_ptr<Watchdog> health_watch_;  ///< null: nobody can watch
 
   std::int64_t setup_ = 0;  ///< the number of what decisions are made with; of start(), and then of reload()
   bool is_stuck_ = false;

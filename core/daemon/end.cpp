@@ -66,6 +66,7 @@ bool Daemon::hand_over(Successor& successor, const std::function<void()>& releas
               runtime_lock_ ? runtime_lock_->duplicate() : std::vector<UniqueFd>()};
   is_serving_ = false;
   watchdog_.reset();
+  health_watch_.reset();
   notify_alive();
   notify_status(fmt::format("process {} takes over", successor.process()));
   move_clients();
@@ -123,6 +124,7 @@ bool Daemon::is_deserted() const { return listener_->open_connections() == 0 || 
 
 void Daemon::stop() {
   watchdog_.reset();
+  health_watch_.reset();
   notify_stopping();
   notify_status("stopping; containers keep running where they are");
   // Somebody else, such as systemd, goes on listening: clients wait there for the next process.

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/base/host_name.hpp"
 #include "core/base/log.hpp"
 #include "core/cri/socket/listener_socket.hpp"
 #include "core/daemon/daemon.hpp"
@@ -38,6 +39,7 @@ void Daemon::open_watch(const config::DaemonOptions& options) {
     feed_.reset();
     metrics_.reset();
     log_->error("nobody can watch topoletd on {} (daemon.watch): {}", options.watch, error.message);
+    watch_error_.set(error.message);
   };
   if (const Status ready = make_parent(options.watch, "daemon.watch"); !ready) return fail(ready.error());
   watch::WatchServer::Options settings{.path = options.watch,
@@ -58,7 +60,8 @@ void Daemon::open_watch(const config::DaemonOptions& options) {
     return Status();
   };
   metrics_ = std::make_unique<metrics::Metrics>(TOPOLET_VERSION);
-  feed_ = std::make_unique<watch::Feed>(watch::Feed::Options{.version = TOPOLET_VERSION});
+  feed_ = std::make_unique<watch::Feed>(
+      watch::Feed::Options{.version = TOPOLET_VERSION, .host = host_name_in_lower_case()});
   cri::Listener::Sockets sockets = deps_.sockets ? std::move(deps_.sockets->watch) : cri::Listener::Sockets();
   auto opened = watch::WatchServer::open(std::move(settings), std::move(sockets), std::move(handlers), *feed_, *log_);
   if (!opened) return fail(opened.error());

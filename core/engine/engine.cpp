@@ -247,6 +247,34 @@ void Engine::Impl::add_foreign(const placement::Workload& workload, EngineSummar
   if (foreign.containers++ == 0) foreign.obstacle = placed_handlers.obstacle(workload.runtime_handler);
 }
 
+/// By name, what is the matter with one container alone.
+static void add_trouble(const Allocation& allocation, EngineSummary& summary) {
+  const std::string name = display_name(allocation.workload);
+  if (allocation.squeeze != Squeeze::kNone) {
+    summary.squeezed_containers.push_back(
+        {name, allocation.placement.cpus, allocation.squeeze == Squeeze::kLeftToKernel});
+  }
+  if (!allocation.seen_on.empty() && !allocation.overruled) summary.drifted.push_back({name, allocation.seen_on});
+  if (allocation.conflict) summary.conflicts.push_back({name, allocation.placement.cpus});
+  if (allocation.phase == Phase::kInDoubt) summary.in_doubt.push_back({name, allocation.doubt_since});
+}
+
+/// Nobody waits where nobody leaves CPUs, which is nearly always.
+static void add_waiting(const Ledger& ledger, EngineSummary& summary) {
+  CpuSet vacating;
+  for (const auto& [key, allocation] : ledger.allocations()) vacating |= allocation.vacating;
+  if (vacating.empty()) return;
+  for (const auto& [key, allocation] : ledger.allocations()) {
+    if (allocation.phase == Phase::kCrashed || !vacating.intersects(allocation.dedicated_cpus())) continue;
+    const std::vector<placement::ContainerKey> blocking = ledger.neighbours_blocking(key);
+    if (blocking.empty()) continue;
+    const Allocation& first = *ledger.find(blocking.front());
+    summary.waiting.push_back({display_name(allocation.workload), display_name(first.workload),
+                               first.vacating & allocation.dedicated_cpus(), allocation.may_run(),
+                               allocation.phase_since});
+  }
+}
+
 EngineSummary Engine::Impl::summarise() const {
   const Ledger& ledger = committer.ledger();
   const placement::LedgerSnapshot view = ledger.snapshot();
@@ -278,7 +306,9 @@ EngineSummary Engine::Impl::summarise() const {
     }
     if (allocation.squeeze != Squeeze::kNone) ++summary.squeezed;
     if (allocation.squeeze == Squeeze::kLeftToKernel) ++summary.left_to_kernel;
+    add_trouble(allocation, summary);
   }
+  add_waiting(ledger, summary);
   for (const auto& [node, told] : ledger.told_capacities())
     summary.capacities.push_back({told, nominal_milli(placer.topology().get(), node)});
   return summary;

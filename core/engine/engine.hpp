@@ -66,6 +66,34 @@ struct StuckContainer {
   std::chrono::milliseconds lasts{};
 };
 
+/// A container that CPUs are missing for.
+struct SqueezedContainer {
+  std::string container;        ///< as display_name() says it
+  CpuSet cpus;                  ///< that it has instead
+  bool left_to_kernel = false;  ///< none of these may be used: it runs where the kernel lets it
+};
+
+/// A container that may not run, or not move to its CPUs, before others have left these.
+struct WaitingContainer {
+  std::string container;              ///< as display_name() says it
+  std::string waits_for;              ///< one of the others, the same way
+  CpuSet cpus;                        ///< on which that one may still run
+  bool runs = false;                  ///< elsewhere, meanwhile
+  std::chrono::milliseconds since{};  ///< wall clock: of its phase
+};
+
+/// A container, and CPUs that something is the matter with.
+struct ContainerOnCpus {
+  std::string container;  ///< as display_name() says it
+  CpuSet cpus;
+};
+
+/// A container of which nobody can tell whether the runtime has it.
+struct DoubtfulContainer {
+  std::string container;              ///< as display_name() says it
+  std::chrono::milliseconds since{};  ///< wall clock
+};
+
 /// Containers of a runtime handler that topolet does not place.
 struct ForeignContainers {
   std::uint32_t containers = 0;
@@ -94,6 +122,11 @@ struct EngineSummary {
   std::vector<OverruledContainer> overruled = {};
   std::vector<StuckContainer> stuck = {};
   std::string store_reopened_because = {};  ///< when and why the database was begun anew; empty if it never was
+  std::vector<SqueezedContainer> squeezed_containers = {};
+  std::vector<WaitingContainer> waiting = {};
+  std::vector<ContainerOnCpus> drifted = {};  ///< seen on these CPUs, where they should not be; not the overruled ones
+  std::vector<ContainerOnCpus> conflicts = {};  ///< with the kubelet's CPUs, which overlap those of others
+  std::vector<DoubtfulContainer> in_doubt = {};
 };
 
 /// The public functions but start() and stop() may be called from any thread; only summary() waits. Everything else

@@ -45,6 +45,7 @@ Feed::Feed(Options options)
   v1::Snapshot nothing;
   nothing.set_instance(instance_);
   nothing.set_version(options_.version);
+  nothing.set_host(options_.host);
   state_.begin(nothing);
 }
 
@@ -78,6 +79,14 @@ void Feed::set_plugins(v1::PluginList plugins) {
   boost::asio::post(thread_->pool, [this, plugins = std::move(plugins)]() mutable {
     v1::Delta delta = begin_delta();
     *delta.mutable_plugins() = std::move(plugins);
+    apply(std::move(delta));
+  });
+}
+
+void Feed::set_illnesses(v1::IllnessList illnesses) {
+  boost::asio::post(thread_->pool, [this, illnesses = std::move(illnesses)]() mutable {
+    v1::Delta delta = begin_delta();
+    *delta.mutable_illnesses() = std::move(illnesses);
     apply(std::move(delta));
   });
 }

@@ -23,7 +23,8 @@ namespace topolet::watch {
 class Feed final : public engine::Observer {
  public:
   struct Options {
-    std::string version;  ///< topoletd's
+    std::string version;    ///< topoletd's
+    std::string host = {};  ///< the name of the machine
     /// What a reader may leave unread. One that leaves more is cut off.
     std::size_t max_unread_bytes = 8 << 20;
     std::size_t max_readers = 64;
@@ -46,6 +47,8 @@ class Feed final : public engine::Observer {
   // Any thread.
   /// The enabled plugins from now on.
   void set_plugins(v1::PluginList plugins);
+  /// All that is not as it should be, from now on.
+  void set_illnesses(v1::IllnessList illnesses);
   /// Answers with the stream.
   void subscribe(std::shared_ptr<cri::OwnCall> call);
   const std::string& instance() const { return instance_; }

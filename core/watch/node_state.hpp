@@ -15,6 +15,10 @@ class NodeState {
  public:
   void begin(const v1::Snapshot& snapshot);
   void apply(const v1::Delta& delta);
+  /// The delta that makes this state that of `next`, but for what names who tells it.
+  v1::Delta difference_to(const v1::Snapshot& next) const;
+  /// Somebody else tells it from now on: what names `teller` does so here.
+  void set_teller(const v1::Snapshot& teller);
 
   /// Without containers and capacities.
   const v1::Snapshot& head() const { return head_; }

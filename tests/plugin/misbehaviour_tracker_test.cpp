@@ -34,6 +34,17 @@ TEST(MisbehaviourTracker, ForgetsStrikesAfterTenMinutes) {
   EXPECT_EQ(misbehaviour.why(), "failed 3 times in 10 minutes, last: threw");
 }
 
+TEST(MisbehaviourTracker, TellsWhatWasOfLate) {
+  MisbehaviourTracker misbehaviour;
+  misbehaviour.record_late_call(kStart, kVote, "slow");
+  misbehaviour.record_late_call(kStart + minutes(4), kTickCall, "slow");
+  misbehaviour.record_failed_call(kStart + minutes(6), "threw");
+  EXPECT_EQ(misbehaviour.late_lately(kStart + minutes(10)), 2U);
+  EXPECT_EQ(misbehaviour.late_lately(kStart + minutes(11)), 1U);
+  EXPECT_EQ(misbehaviour.failed_lately(kStart + minutes(11)), 1U);
+  EXPECT_EQ(misbehaviour.failed_lately(kStart + minutes(17)), 0U);
+}
+
 TEST(MisbehaviourTracker, CountsLateAndBadAnswersApart) {
   MisbehaviourTracker misbehaviour;
   misbehaviour.record_late_call(kStart, kVote, "slow");

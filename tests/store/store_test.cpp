@@ -434,5 +434,34 @@ TEST_F(StoreTest, LosesTheWholeTransactionWhenTheDiskIsFullInASavepoint) {
   EXPECT_EQ(column("SELECT container FROM decided"), "after");
 }
 
+TEST_F(StoreTest, TellsWhoWasDeniedOfLate) {
+  constexpr std::int64_t kThen = 1'700'000'000'000;
+  constexpr std::int64_t kTenMinutes = 600'000;
+  const auto store = open();
+  const auto deny = [&](const std::string& container, std::int64_t at_ms, const std::string& sandbox) {
+    DecidedRow row = denied_row(container);
+    row.at_ms = at_ms;
+    row.sandbox_id = sandbox;
+    return *store->add(row);
+  };
+  ASSERT_TRUE(store->put_pod(pod_columns("there", "till")).has_value());
+  const std::int64_t repeated = deny("repeated", kThen - kTenMinutes - 1, "there");
+  ASSERT_TRUE(store->count_repeat(repeated, kThen - 5).has_value());
+  ASSERT_TRUE(store->count_repeat(repeated, kThen - 4).has_value());
+  deny("old", kThen - kTenMinutes - 1, "there");
+  deny("gone", kThen - 3, "no more");
+  deny("placed", kThen - 2, "there");
+  ASSERT_TRUE(add_with_allocation(*store, exclusive_row("placed", {1})).has_value());
+  deny("waits", kThen - 1, "there");
+  const auto recent = store->recent_denials(kThen - kTenMinutes);
+  ASSERT_TRUE(recent.has_value()) << message(recent);
+  std::string told;
+  for (const DenialRow& row : *recent)
+    told += fmt::format("{} x{} {}{}; ", row.container, row.times, row.last_ms - kThen, row.is_over ? " over" : "");
+  EXPECT_EQ(told, "repeated x3 -4; gone x1 -3 over; placed x1 -2 over; waits x1 -1; ");
+  EXPECT_EQ(recent->back().reason, "no node has 64 CPUs free");
+  EXPECT_EQ(recent->back().pod_name, "till");
+}
+
 }  // namespace
 }  // namespace topolet::store

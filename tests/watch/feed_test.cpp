@@ -263,6 +263,24 @@ TEST_F(FeedTest, TellsThatTheLedgerIsReconciledAndWhichPluginsThereAre) {
   EXPECT_EQ(now.plugins(0).id(), "numa");
 }
 
+TEST_F(FeedTest, TellsWhatIsIllToThoseWhoAreThereAndThoseWhoCome) {
+  feed_.on_loaded(ledger_);
+  const auto reader = subscribe();
+  EXPECT_FALSE(reader->received()[0].snapshot().has_illnesses()) << "nobody has looked yet";
+  v1::IllnessList illnesses;
+  illnesses.add_illnesses()->set_code("plugin-late");
+  feed_.set_illnesses(illnesses);
+  pass(kGather);
+  ASSERT_EQ(deltas(*reader), 1U);
+  EXPECT_EQ(reader->received()[1].deltas().deltas(0).illnesses().illnesses(0).code(), "plugin-late");
+  EXPECT_EQ(subscribe()->received()[0].snapshot().illnesses().illnesses_size(), 1);
+  feed_.set_illnesses({});
+  pass(kPace);
+  const v1::Snapshot well = subscribe()->received()[0].snapshot();
+  EXPECT_TRUE(well.has_illnesses());
+  EXPECT_EQ(well.illnesses().illnesses_size(), 0);
+}
+
 TEST_F(FeedTest, EndsItsStreamsAndTakesNoMore) {
   feed_.on_loaded(ledger_);
   const auto reader = subscribe();

@@ -17,6 +17,11 @@ bool strike(std::deque<MisbehaviourTracker::Time>& times, MisbehaviourTracker::T
   return times.size() == limit && now - times.front() <= kStrikeWindow;
 }
 
+std::size_t count_lately(const std::deque<MisbehaviourTracker::Time>& times, MisbehaviourTracker::Time now) {
+  return static_cast<std::size_t>(
+      std::count_if(times.begin(), times.end(), [now](auto time) { return now - time <= kStrikeWindow; }));
+}
+
 std::string too_often(const char* kind, std::size_t limit, const std::string& what) {
   return fmt::format("{} {} times in {} minutes, last: {}", kind, limit, kStrikeWindow.count(), what);
 }
@@ -64,6 +69,12 @@ void MisbehaviourTracker::quarantine(const std::string& why) {
   on_trial_ = false;
   why_ = why;
 }
+
+std::size_t MisbehaviourTracker::late_lately(Time now) const {
+  return count_lately(late_votes_, now) + count_lately(late_ticks_, now);
+}
+
+std::size_t MisbehaviourTracker::failed_lately(Time now) const { return count_lately(failed_, now); }
 
 std::optional<MisbehaviourTracker::Time> MisbehaviourTracker::trial_at() const {
   return suspension_ ? std::optional(suspension_->trial_at) : std::nullopt;

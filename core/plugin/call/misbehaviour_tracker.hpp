@@ -47,6 +47,9 @@ class MisbehaviourTracker {
   bool may_be_tried(Time now, CallKind kind) const;
   /// Such a call begins; what is recorded next is how it went.
   void begin_trial() { on_trial_ = suspension_.has_value(); }
+  /// Votes and ticks that were late, and calls that failed, within ten minutes; not more than put it into quarantine.
+  std::size_t late_lately(Time now) const;
+  std::size_t failed_lately(Time now) const;
   /// From the beginning of the last quarantine, or its last trial, to the next trial.
   std::chrono::minutes wait() const { return wait_; }
   void reset() { *this = {}; }

@@ -116,6 +116,8 @@ std::vector<PluginStatistics> PluginRecords::statistics() {
     state.name = plugin;
     state.p99_us = record.times.p99_us();
     state.quarantine = record.misbehaviour.why();
+    state.late_lately = record.misbehaviour.late_lately(now());
+    state.failed_lately = record.misbehaviour.failed_lately(now());
     if (const std::optional<Time> trial = record.misbehaviour.trial_at()) {
       state.trial_at = options_.clock.wall() + std::chrono::ceil<std::chrono::milliseconds>(*trial - now());
     }

@@ -49,6 +49,8 @@ struct PluginStatistics {
   std::uint64_t p99_us = 0;         ///< of the calls; an abandoned one counts as long as it was waited for
   bool has_abandoned_call = false;  ///< an abandoned call has not returned
   std::string quarantine;           ///< why it is not asked any more; empty = it is asked
+  std::size_t late_lately = 0;      ///< votes and ticks within ten minutes, in which a few end in quarantine
+  std::size_t failed_lately = 0;    ///< the same of calls that threw, or whose answer was invalid
   /// From when on it is tried again, since the epoch; nothing: it is not in quarantine, or until reset.
   std::optional<std::chrono::milliseconds> trial_at;
 };

@@ -1,0 +1,134 @@
+// How topoletd is, looked at when somebody asks and every second for those who watch.
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "core/base/log.hpp"
+#include "core/daemon/daemon.hpp"
+#include "core/daemon/foreign_handlers.hpp"
+#include "core/daemon/illness.hpp"
+#include "core/daemon/overlaps.hpp"
+
+namespace topolet::daemon {
+namespace {
+
+/// Those who watch see it by then.
+constexpr std::chrono::milliseconds kHealthAge{1000};
+/// How long the operator waits for the engine. Longer than decisions take: one that has not answered by then stands
+/// still.
+constexpr std::chrono::seconds kSummaryPatience{5};
+
+/// Since when it is so does not make it another illness.
+bool is_same(const std::vector<Illness>& a, const std::vector<Illness>& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const Illness& one, const Illness& other) {
+    return one.code == other.code && one.severity == other.severity && one.subject == other.subject &&
+           one.sentence == other.sentence && one.count == other.count;
+  });
+}
+
+std::vector<PluginFacts> facts_of(const std::vector<plugin::PluginDescription>& plugins) {
+  std::vector<PluginFacts> facts;
+  for (const plugin::PluginDescription& plugin : plugins) {
+    PluginFacts& its = facts.emplace_back();
+    its.name = plugin.options.name;
+    if (plugin.options.required) its.needed_by = "plugins.required";
+    if (plugin.options.fail_closed) its.needed_by = "plugins.on-failure";
+    its.is_loaded = plugin.library.has_value();
+    its.stuck = plugin.stuck;
+    its.statistics = plugin.statistics;
+  }
+  return facts;
+}
+
+}  // namespace
+
+/// What was denied before the start; without it only what comes is told.
+void Daemon::recall_denials() {
+  const std::chrono::milliseconds since = Clock().wall() - kDenialTold;
+  const auto rows = store_->recent_denials(since.count());
+  if (rows) {
+    denials_.begin_with(*rows);
+  } else {
+    log_->warn("who was denied before the start is not known: {}", rows.error().message);
+  }
+}
+
+/// `engine`: null if it did not answer.
+std::vector<Illness> Daemon::illnesses(const engine::EngineSummary* engine) const {
+  const std::chrono::milliseconds now = Clock().wall();
+  return find_illnesses({.runtime = options_.runtime,
+                         .runtime_connected = proxy_->connected(),
+                         .state_dir = options_.state_dir.string(),
+                         .store_damage = store_damage_->get(),
+                         .reload_failed = !reload_error_.get().empty(),
+                         .watch_error = watch_error_.get(),
+                         .restart_needed = restart_needed_.get(),
+                         .engine = engine,
+                         .plugins = facts_of(plugins_->describe()),
+                         .denials = denials_.until(now),
+                         .now = now});
+}
+
+/// To be called when all parts are there.
+void Daemon::watch_health() {
+  if (!feed_) return;
+  health_watch_ = std::make_unique<Watchdog>(
+      Watchdog::Options{.every = kHealthAge}, std::vector<Watchdog::Loop>(),
+      [this, told = std::vector<Illness>(), is_told = false]() mutable {
+        const Result<engine::EngineSummary> engine = engine_->summary(kSummaryPatience);
+        std::vector<Illness> found = illnesses(engine ? &*engine : nullptr);
+        if (std::exchange(is_told, true) && is_same(found, told)) return;
+        watch::v1::IllnessList list;
+        tell_illnesses(found, list);
+        feed_->set_illnesses(std::move(list));
+        told = std::move(found);
+      },
+      *log_);
+}
+
+Status Daemon::report(const config::DaemonOptions& options, control::v1::StatusResponse& response) {
+  const Result<engine::EngineSummary> engine = engine_->summary(kSummaryPatience);
+  if (!engine) return engine.error();
+  response.set_version(TOPOLET_VERSION);
+  response.set_process(::getpid());
+  const auto uptime = std::chrono::steady_clock::now() - started_;
+  response.set_uptime_s(std::chrono::duration_cast<std::chrono::seconds>(uptime).count());
+  response.set_listen(options.listen);
+  response.set_runtime(options.runtime);
+  response.set_runtime_connected(proxy_->connected());
+  response.set_state_dir(options.state_dir.string());
+  response.set_store_degraded(engine->store_degraded);
+  response.set_store_degraded_because(engine->store_degraded_because);
+  response.set_store_reopened_because(engine->store_reopened_because);
+  response.set_store_damage(store_damage_->get());
+  response.set_reconciled(engine->reconciled);
+  tell_illnesses(illnesses(&*engine), *response.mutable_illnesses());
+  for (const auto& [mode, count] : engine->containers) (*response.mutable_containers())[mode] = count;
+  response.set_squeezed(engine->squeezed);
+  response.set_left_to_kernel(engine->left_to_kernel);
+  tell_overlaps(engine->overlaps, response);
+  tell_overruled(engine->overruled, response);
+  tell_stuck(engine->stuck, response);
+  tell_foreign(*engine, response);
+  response.set_generation(engine->generation);
+  response.set_allowed_cpus(engine->allowed.to_string());
+  response.set_pool_cpus(engine->pool.to_string());
+  response.set_reserved_cpus(engine->reserved.to_string());
+  response.set_exclusive_cpus(engine->exclusive.to_string());
+  response.set_withheld_cpus(engine->withheld.to_string());
+  for (const auto& [told, nominal_milli] : engine->capacities) {
+    control::v1::Capacity& capacity = *response.add_capacities();
+    capacity.set_node(told.node);
+    capacity.set_milli(told.milli);
+    capacity.set_nominal_milli(nominal_milli);
+    capacity.set_until_ms(told.until.count());
+    capacity.set_source(told.source);
+    capacity.set_below_since_ms(told.below_since.count());
+    capacity.set_missing_cpus(engine::missing_cpus(told, nominal_milli));
+  }
+  return {};
+}
+
+}  // namespace topolet::daemon
