@@ -14,6 +14,7 @@ static json to_json(const v1::Plugin& plugin);
 static json to_json(const v1::Device& device);
 static json to_json(const v1::Node& node);
 static json to_json(const v1::Capacity& capacity);
+static json to_json(const v1::Illness& illness);
 
 template <class Messages>
 static json list_of(const Messages& messages) {
@@ -86,6 +87,11 @@ static json to_json(const v1::Capacity& capacity) {
           {"lowers", capacity.lowers()}};
 }
 
+static json to_json(const v1::Illness& illness) {
+  return {{"code", illness.code()},         {"severity", illness.severity()}, {"subject", illness.subject()},
+          {"sentence", illness.sentence()}, {"since_ms", illness.since_ms()}, {"count", illness.count()}};
+}
+
 json to_json(const v1::ContainerKey& key) {
   return {
       {"pod_uid", key.pod_uid()}, {"name", key.name()}, {"attempt", key.attempt()}, {"sandbox_id", key.sandbox_id()}};
@@ -140,15 +146,18 @@ json to_json(const v1::Event& event) {
 }
 
 json to_json(const v1::Snapshot& snapshot) {
-  return {{"instance", snapshot.instance()},
-          {"version", snapshot.version()},
-          {"generation", snapshot.generation()},
-          {"reconciled", snapshot.reconciled()},
-          {"machine", to_json(snapshot.machine())},
-          {"cpus", to_json(snapshot.cpus())},
-          {"containers", list_of(snapshot.containers())},
-          {"plugins", list_of(snapshot.plugins())},
-          {"capacities", list_of(snapshot.capacities())}};
+  json told = {{"instance", snapshot.instance()},
+               {"version", snapshot.version()},
+               {"generation", snapshot.generation()},
+               {"reconciled", snapshot.reconciled()},
+               {"machine", to_json(snapshot.machine())},
+               {"cpus", to_json(snapshot.cpus())},
+               {"containers", list_of(snapshot.containers())},
+               {"plugins", list_of(snapshot.plugins())},
+               {"capacities", list_of(snapshot.capacities())},
+               {"host", snapshot.host()}};
+  if (snapshot.has_illnesses()) told["illnesses"] = list_of(snapshot.illnesses().illnesses());
+  return told;
 }
 
 json to_json(const v1::Delta& delta) {
@@ -162,6 +171,7 @@ json to_json(const v1::Delta& delta) {
   if (delta.has_plugins()) told["plugins"] = list_of(delta.plugins().plugins());
   if (!delta.capacities().empty()) told["capacities"] = list_of(delta.capacities());
   if (!delta.capacities_ended().empty()) told["capacities_ended"] = delta.capacities_ended();
+  if (delta.has_illnesses()) told["illnesses"] = list_of(delta.illnesses().illnesses());
   return told;
 }
 

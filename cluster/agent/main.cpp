@@ -160,7 +160,7 @@ int run_agent(const Options& options) {
   const auto log = make_daemon_log();
   if (const Status set = set_level(*log, options.log_level); !set)
     return program::usage_error(kAbout, "--log-level: " + set.error().message);
-  Node node;
+  Node node({.version = TOPOLET_VERSION, .name = options.node_name});
   WatchClient client({.socket = path_of(options.watch)}, node, *log);
   const auto reporter = make_reporter(options, node, client, *log);
   if (!reporter) return program::start_failed(*log, reporter.error());

@@ -2,6 +2,8 @@
 
 #include <prometheus/text_serializer.h>
 
+#include <map>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -9,6 +11,22 @@
 #include "core/metrics/table.hpp"
 
 namespace topolet::agent {
+
+/// Every code that is known has a row, so that a rule sees one begin.
+static void add_illnesses(const std::vector<Illness>& illnesses, std::vector<prometheus::MetricFamily>& families) {
+  std::map<std::string, std::uint32_t> counts;
+  std::uint32_t serious = 0;
+  for (const char* code : illness::kAll) counts[code] = 0;
+  for (const Illness& illness : illnesses) {
+    counts[illness.code] += illness.count;
+    if (needs_somebody(illness.severity)) serious += illness.count;
+  }
+  metrics::Table by_code("topolet_illness", "What is ill on this node: how many times, by code.");
+  for (const auto& [code, count] : counts) by_code.add(count, {{"code", code}});
+  families.push_back(by_code.family());
+  metrics::Table needs("topolet_needs_somebody", "How many of the node's illnesses are more than a notice.");
+  families.push_back(needs.add(serious).family());
+}
 
 std::string agent_metrics(const Node& node, const WatchClient& client) {
   using metrics::Table;
@@ -34,6 +52,7 @@ std::string agent_metrics(const Node& node, const WatchClient& client) {
       static_cast<double>(counts.snapshots));
   add({"topolet_agent_lost_connections_total", "Connections to topoletd that have ended.", kCounter},
       static_cast<double>(counts.lost_connections));
+  add_illnesses(node.illnesses(), families);
   add({"topolet_agent_page_viewers", "Browsers that follow the page."}, static_cast<double>(node.followers()));
   for (prometheus::MetricFamily& family : metrics::process_families("topolet_agent_"))
     families.push_back(std::move(family));

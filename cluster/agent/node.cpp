@@ -1,5 +1,8 @@
 #include "cluster/agent/node.hpp"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -18,20 +21,53 @@ std::shared_ptr<const Node::Update> update_of(std::string event, std::string dat
   return std::make_shared<const Node::Update>(Node::Update{std::move(event), std::move(data), std::move(text)});
 }
 
+constexpr const char* kNotConnected = "not connected to topoletd";
+constexpr const char* kNotKnown = "topoletd does not know yet what runs";
+
+/// One that the agent makes itself.
+watch::v1::Event event_of(const char* word, std::string reason) {
+  watch::v1::Event event;
+  event.set_event(word);
+  event.set_reason(std::move(reason));
+  return event;
+}
+
+std::string duration_of(Node::WallTime time) {
+  return time < std::chrono::seconds(10) ? fmt::format("{:.1f} s", static_cast<double>(time.count()) / 1000)
+                                         : fmt::format("{} s", time.count() / 1000);
+}
+
+/// How a connection begins after another one. `away`: how long there was none.
+watch::v1::Event beginning_of(const watch::v1::Snapshot& before, const watch::v1::Snapshot& now, Node::WallTime away) {
+  const std::string after = away.count() > 0 ? " after " + duration_of(away) : "";
+  if (before.instance() == now.instance()) {
+    return event_of("reconnected", fmt::format("topoletd {} is connected again{}; what happened meanwhile is told by "
+                                               "`topolet audit`",
+                                               now.version(), after));
+  }
+  const std::string version = before.version() == now.version()
+                                  ? now.version()
+                                  : fmt::format("{} in place of {}", now.version(), before.version());
+  const std::string lost =
+      now.generation() < before.generation() ? "; it has lost its state database, and counts generations anew" : "";
+  return event_of("restarted", fmt::format("another topoletd serves{}: version {}{}", after, version, lost));
+}
+
+nlohmann::json json_of(const Illness& illness) {
+  return {{"code", illness.code},         {"severity", to_string(illness.severity)}, {"subject", illness.subject},
+          {"sentence", illness.sentence}, {"since_ms", illness.since.count()},       {"count", illness.count}};
+}
+
 }  // namespace
 
-/// What another instance of topoletd told before is no past of this one.
 void Node::begin(const watch::v1::Snapshot& snapshot, WallTime now) {
   MutexLock lock(mutex_);
-  state_.begin(snapshot);
-  base_ = state_;
-  base_time_ = now;
-  past_.clear();
-  past_bytes_ = 0;
+  replace_state(snapshot, now);
   known_ = connected_ = true;
   whole_ = nullptr;
   told_since_.clear();
   tell(update_of("connection", connection_text(true)));
+  tell(agent_update());
   if (!followers_.empty()) {
     whole_ = whole_update();
     tell(whole_);
@@ -39,30 +75,93 @@ void Node::begin(const watch::v1::Snapshot& snapshot, WallTime now) {
   if (listener_) listener_(nullptr);
 }
 
+/// What was before stays the past of this node, also where another topoletd tells how it is from now on.
+void Node::replace_state(const watch::v1::Snapshot& snapshot, WallTime now) {
+  const watch::NodeState before = state_;
+  state_.begin(snapshot);
+  if (!known_) return history_.begin(state_, now);
+  History::Change change{.time = now, .delta = before.difference_to(snapshot), .connected = true, .teller = snapshot};
+  change.teller->clear_containers();
+  change.teller->clear_machine();
+  change.delta.set_time_ms(now.count());
+  *change.delta.add_events() = beginning_of(before.head(), snapshot, connected_ ? WallTime(0) : now - lost_at_);
+  note(std::move(change));
+}
+
+void Node::note(History::Change change) {
+  change.number = history_.next_number();
+  if (whole_ || !followers_.empty()) tell(update_of("delta", text_of(to_json(change))));
+  history_.add(std::move(change));
+}
+
 void Node::apply(const watch::v1::Delta& delta, WallTime now) {
   MutexLock lock(mutex_);
   state_.apply(delta);
-  past_.push_back({now, delta, delta.ByteSizeLong()});
-  past_bytes_ += past_.back().bytes;
-  forget_old(now);
-  if (whole_ || !followers_.empty()) tell(update_of("delta", text_of(to_json(delta))));
+  note({.time = now, .delta = delta});
+  if (delta.has_illnesses() || delta.has_reconciled()) tell_illnesses();
   if (listener_) listener_(&delta);
 }
 
-void Node::set_connected(bool connected) {
+void Node::set_connected(bool connected, WallTime now) {
   MutexLock lock(mutex_);
   if (std::exchange(connected_, connected) == connected) return;
+  if (!connected) {
+    lost_at_ = now;
+    History::Change change{.time = now, .connected = false};
+    change.delta.set_generation(state_.head().generation());
+    change.delta.set_time_ms(now.count());
+    *change.delta.add_events() =
+        event_of("disconnected", "no connection to topoletd; until it is back, this is what was known last");
+    note(std::move(change));
+  }
   tell(update_of("connection", connection_text(connected)));
+  tell_illnesses();
   if (listener_) listener_(nullptr);
 }
 
-void Node::forget_old(WallTime now) {
-  while (!past_.empty() && (past_bytes_ > options_.max_history_bytes || past_.front().time + options_.history < now)) {
-    base_.apply(past_.front().delta);
-    base_time_ = past_.front().time;
-    past_bytes_ -= past_.front().bytes;
-    past_.pop_front();
+void Node::set_own_illnesses(std::vector<Illness> illnesses) {
+  MutexLock lock(mutex_);
+  if (illnesses == own_illnesses_) return;
+  own_illnesses_ = std::move(illnesses);
+  tell_illnesses();
+}
+
+void Node::tell_illnesses() {
+  if (whole_ || !followers_.empty()) tell(agent_update());
+}
+
+std::vector<Illness> Node::illnesses() const {
+  MutexLock lock(mutex_);
+  return find_illnesses();
+}
+
+std::vector<Illness> Node::find_illnesses() const {
+  std::vector<Illness> found;
+  if (!connected_) {
+    found.push_back({illness::kTopoletdUnreachable, Severity::kCritical, "topoletd", kNotConnected,
+                     known_ ? lost_at_ : WallTime(0)});
+  } else {
+    for (const watch::v1::Illness& told : state_.head().illnesses().illnesses()) {
+      found.push_back({told.code(), severity_from(told.severity()), told.subject(), told.sentence(),
+                       WallTime(told.since_ms()), std::max(told.count(), 1U)});
+    }
+    if (!state_.head().has_illnesses() && !state_.head().reconciled())
+      found.push_back({illness::kNotReconciled, Severity::kCritical, "topoletd", kNotKnown});
   }
+  found.insert(found.end(), own_illnesses_.begin(), own_illnesses_.end());
+  std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.severity > b.severity; });
+  return found;
+}
+
+std::string Node::not_ready() const {
+  MutexLock lock(mutex_);
+  if (!connected_) return kNotConnected;
+  if (!state_.head().reconciled()) return kNotKnown;
+  for (const Illness& illness : find_illnesses()) {
+    if (illness.severity == Severity::kCritical || illness.code == illness::kMayNotPublish)
+      return fmt::format("{}: {}", illness.subject, illness.sentence);
+  }
+  return {};
 }
 
 Node::Summary Node::summary() const {
@@ -79,10 +178,7 @@ std::optional<watch::v1::Snapshot> Node::reconciled_state() const {
 
 std::string Node::history(WallTime now) {
   MutexLock lock(mutex_);
-  forget_old(now);
-  nlohmann::json deltas = nlohmann::json::array();
-  for (const Past& past : past_) deltas.push_back(to_json(past.delta));
-  return text_of({{"base", to_json(base_.whole())}, {"base_time_ms", base_time_.count()}, {"deltas", deltas}});
+  return text_of(history_.to_json(now));
 }
 
 std::uint64_t Node::follow(Follower follower) {
@@ -112,11 +208,19 @@ void Node::renew(std::uint64_t number) {
   if (const auto found = followers_.find(number); found != followers_.end()) tell_whole(found->second);
 }
 
-/// The text has the connection too: what was told of that may have been left out.
+std::shared_ptr<const Node::Update> Node::agent_update() const {
+  nlohmann::json illnesses = nlohmann::json::array();
+  for (const Illness& illness : find_illnesses()) illnesses.push_back(json_of(illness));
+  return update_of("agent",
+                   text_of({{"version", options_.version}, {"node", options_.name}, {"illnesses", illnesses}}));
+}
+
+/// The text has the connection and what the agent says too: what was told of that may have been left out.
 std::shared_ptr<const Node::Update> Node::whole_update() const {
   const auto connection = update_of("connection", connection_text(connected_));
+  const auto agent = agent_update();
   Update update = known_ ? *update_of("state", text_of(to_json(state_.whole()))) : *connection;
-  if (known_) update.text = std::make_shared<const std::string>(*connection->text + *update.text);
+  if (known_) update.text = std::make_shared<const std::string>(*connection->text + *agent->text + *update.text);
   update.begins_anew = true;
   return std::make_shared<const Update>(std::move(update));
 }
@@ -128,6 +232,7 @@ void Node::tell_whole(const Follower& follower) {
     told_since_bytes_ = 0;
   }
   if (known_) follower(update_of("connection", connection_text(connected_)));
+  follower(agent_update());
   follower(whole_);
   for (const auto& update : told_since_) follower(update);
 }

@@ -1,18 +1,20 @@
-// The node as the agent knows it now, the last hour of it, and who follows it.
+// The node as the agent knows it now, what is ill on it, the last hour of it, and who follows it.
 #pragma once
 
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "cluster/agent/history.hpp"
 #include "cluster/http/http_server.hpp"
+#include "core/base/illness.hpp"
 #include "core/base/mutex.hpp"
 #include "core/watch/node_state.hpp"
 
@@ -25,6 +27,8 @@ class Node {
   struct Options {
     std::chrono::milliseconds history{std::chrono::hours(1)};
     std::size_t max_history_bytes = 8 << 20;  ///< of serialized deltas: the oldest are dropped before their time
+    std::string version = {};                 ///< the agent's, for the page
+    std::string name = {};                    ///< the Node's, for the page; empty: nobody knows it
   };
   /// One event of the stream for browsers: its name and its data.
   struct Update {
@@ -38,12 +42,20 @@ class Node {
   using Listener = std::function<void(const watch::v1::Delta* delta)>;
 
   Node() : Node(Options{}) {}
-  explicit Node(Options options) : options_(options) {}
+  explicit Node(Options options)
+      : options_(std::move(options)), history_({.length = options_.history, .max_bytes = options_.max_history_bytes}) {}
 
   // What the watch socket tells.
   void begin(const watch::v1::Snapshot& snapshot, WallTime now) TOPOLET_EXCLUDES(mutex_);
   void apply(const watch::v1::Delta& delta, WallTime now) TOPOLET_EXCLUDES(mutex_);
-  void set_connected(bool connected) TOPOLET_EXCLUDES(mutex_);
+  void set_connected(bool connected, WallTime now) TOPOLET_EXCLUDES(mutex_);
+  /// What only the agent knows to be ill, from now on.
+  void set_own_illnesses(std::vector<Illness> illnesses) TOPOLET_EXCLUDES(mutex_);
+
+  /// All that is ill: what topoletd tells, while it is there, and what only the agent knows. The worst first.
+  std::vector<Illness> illnesses() const TOPOLET_EXCLUDES(mutex_);
+  /// Why no pod can start here, or why the agent may not tell the cluster of this node; empty if neither is so.
+  std::string not_ready() const TOPOLET_EXCLUDES(mutex_);
 
   struct Summary {
     bool connected = false;
@@ -56,7 +68,7 @@ class Node {
   Summary summary() const TOPOLET_EXCLUDES(mutex_);
   /// With all containers. Nothing while there is no connection, or topoletd does not know yet what runs.
   std::optional<watch::v1::Snapshot> reconciled_state() const TOPOLET_EXCLUDES(mutex_);
-  /// {"base": the state an hour ago or later, "base_time_ms": …, "deltas": [all since]}
+  /// As History::to_json(): what was within the last hour, whoever told it.
   std::string history(WallTime now) TOPOLET_EXCLUDES(mutex_);
 
   /// Tells the follower how things are, and then each change, until unfollow().
@@ -69,26 +81,23 @@ class Node {
   void set_listener(Listener listener) TOPOLET_EXCLUDES(mutex_);
 
  private:
-  struct Past {
-    WallTime time;
-    watch::v1::Delta delta;
-    std::size_t bytes;
-  };
-
   void tell(std::shared_ptr<const Update> update) TOPOLET_REQUIRES(mutex_);
   void tell_whole(const Follower& follower) TOPOLET_REQUIRES(mutex_);
   std::shared_ptr<const Update> whole_update() const TOPOLET_REQUIRES(mutex_);
-  void forget_old(WallTime now) TOPOLET_REQUIRES(mutex_);
+  std::shared_ptr<const Update> agent_update() const TOPOLET_REQUIRES(mutex_);
+  std::vector<Illness> find_illnesses() const TOPOLET_REQUIRES(mutex_);
+  void note(History::Change change) TOPOLET_REQUIRES(mutex_);
+  void replace_state(const watch::v1::Snapshot& snapshot, WallTime now) TOPOLET_REQUIRES(mutex_);
+  void tell_illnesses() TOPOLET_REQUIRES(mutex_);
 
   const Options options_;
   mutable Mutex mutex_;
   bool connected_ TOPOLET_GUARDED_BY(mutex_) = false;
   bool known_ TOPOLET_GUARDED_BY(mutex_) = false;
   watch::NodeState state_ TOPOLET_GUARDED_BY(mutex_);
-  watch::NodeState base_ TOPOLET_GUARDED_BY(mutex_);  ///< before the oldest of `past_`
-  WallTime base_time_ TOPOLET_GUARDED_BY(mutex_){};
-  std::deque<Past> past_ TOPOLET_GUARDED_BY(mutex_);
-  std::size_t past_bytes_ TOPOLET_GUARDED_BY(mutex_) = 0;
+  std::vector<Illness> own_illnesses_ TOPOLET_GUARDED_BY(mutex_);
+  History history_ TOPOLET_GUARDED_BY(mutex_);
+  WallTime lost_at_ TOPOLET_GUARDED_BY(mutex_){};  ///< the connection, the last time
   /// How things were, and what has been told since: all who begin to follow are sent the same, and not each one a state
   /// of its own. Null: not made yet.
   std::shared_ptr<const Update> whole_ TOPOLET_GUARDED_BY(mutex_);

@@ -28,9 +28,8 @@ http::HttpResponse metrics(const Node& node, const WatchClient& client, const st
 }
 
 http::HttpResponse readiness(const Node& node) {
-  const Node::Summary now = node.summary();
-  if (!now.connected) return {503, "text/plain; charset=utf-8", "not connected to topoletd\n"};
-  if (!now.reconciled) return {503, "text/plain; charset=utf-8", "topoletd does not know yet what runs\n"};
+  const std::string missing = node.not_ready();
+  if (!missing.empty()) return {503, "text/plain; charset=utf-8", missing + '\n'};
   return {200, "text/plain; charset=utf-8", "ready\n"};
 }
 

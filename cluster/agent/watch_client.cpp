@@ -72,7 +72,7 @@ void WatchClient::follow() {
     is_ending = stopping_;
     if (got_snapshot_) ++counts_.lost_connections;
   }
-  node_.set_connected(false);
+  node_.set_connected(false, options_.clock.wall());
   if (!is_ending) note_loss(status.error_message());
 }
 

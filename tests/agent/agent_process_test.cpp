@@ -6,6 +6,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <regex>
+#include <set>
 #include <sstream>
 
 #include "tests/control/daemon_rig.hpp"
@@ -17,6 +18,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::IsSupersetOf;
 using ::testing::Not;
 using ::testing::StartsWith;
 
@@ -65,8 +67,10 @@ TEST_F(AgentTest, IsReadyWhileItKnowsTheNodeAndComesBackByItself) {
   EXPECT_TRUE(eventually([&] { return !is_ready(); }));
   ASSERT_TRUE(rig_.start()) << rig_.log();
   EXPECT_TRUE(eventually([&] { return is_ready(); }));
-  EXPECT_THAT(http_get(metrics(), "/metrics"), AllOf(HasSubstr("\ntopolet_agent_lost_connections_total 1\n"),
-                                                     HasSubstr("\ntopolet_agent_snapshots_total 2\n")));
+  EXPECT_THAT(
+      http_get(metrics(), "/metrics"),
+      AllOf(HasSubstr("\ntopolet_agent_lost_connections_total 1\n"), HasSubstr("\ntopolet_agent_snapshots_total 2\n"),
+            HasSubstr("\ntopolet_illness{code=\"topoletd-unreachable\"} 0\n")));
   agent_->signal(SIGTERM);
   EXPECT_EQ(agent_->wait(), 0);
 }
@@ -94,6 +98,34 @@ TEST_F(AgentTest, ShowsTheNodeToABrowserAsItChanges) {
   const auto past = nlohmann::json::parse(history.substr(history.find("\r\n\r\n") + 4));
   EXPECT_EQ(past["base"]["containers"].size(), 1U);
   EXPECT_FALSE(past["deltas"].empty());
+}
+
+TEST_F(AgentTest, KeepsItsHourAcrossARestartAndTellsWhatIsIll) {
+  start_daemon();
+  ASSERT_TRUE(rig_.create("web").ok());
+  start_agent();
+  ASSERT_TRUE(eventually([&] { return is_ready(); }));
+  EXPECT_FALSE(rig_.create("huge", 100000).ok());
+  ASSERT_TRUE(eventually([&] {
+    return http_get(metrics(), "/metrics").find("\ntopolet_illness{code=\"denied\"} 1\n") != std::string::npos;
+  })) << http_get(metrics(), "/metrics");
+  EXPECT_TRUE(is_ready()) << "one pod is denied, and others can start";
+  rig_.process().signal(SIGKILL);
+  rig_.wait_for_end();
+  EXPECT_TRUE(eventually([&] { return !is_ready(); }));
+  EXPECT_THAT(http_get(metrics(), "/metrics"), HasSubstr("\ntopolet_illness{code=\"topoletd-unreachable\"} 1\n"));
+  ASSERT_TRUE(rig_.start()) << rig_.log();
+  EXPECT_TRUE(eventually([&] { return is_ready(); }));
+  EXPECT_TRUE(eventually([&] {
+    return http_get(metrics(), "/metrics").find("\ntopolet_illness{code=\"denied\"} 1\n") != std::string::npos;
+  })) << "the database has it";
+  const std::string history = http_get(page(), "/api/history");
+  const auto past = nlohmann::json::parse(history.substr(history.find("\r\n\r\n") + 4));
+  std::set<std::string> words;
+  for (const auto& delta : past["deltas"]) {
+    for (const auto& event : delta.value("events", nlohmann::json::array())) words.insert(event["event"]);
+  }
+  EXPECT_THAT(words, IsSupersetOf({"denied", "disconnected", "restarted"}));
 }
 
 TEST_F(AgentTest, ServesItsPageToThisHostOnly) {

@@ -39,6 +39,7 @@ TEST(JsonTest, HasEveryFieldOfEachMessage) {
   container.mutable_key()->set_name("main");
   snapshot.add_plugins()->set_id("numa");
   snapshot.add_capacities();
+  snapshot.mutable_illnesses()->add_illnesses();
   snapshot.mutable_machine()->add_nodes();
   snapshot.mutable_machine()->add_devices();
   const nlohmann::json state = to_json(snapshot);
@@ -47,6 +48,7 @@ TEST(JsonTest, HasEveryFieldOfEachMessage) {
   EXPECT_EQ(names_of(state["containers"][0]["key"]), fields.at("ContainerKey"));
   EXPECT_EQ(names_of(state["plugins"][0]), fields.at("Plugin"));
   EXPECT_EQ(names_of(state["capacities"][0]), fields.at("Capacity"));
+  EXPECT_EQ(names_of(state["illnesses"][0]), fields.at("Illness"));
   EXPECT_EQ(names_of(state["cpus"]), fields.at("Cpus"));
   EXPECT_EQ(names_of(state["machine"]), fields.at("Machine"));
   EXPECT_EQ(names_of(state["machine"]["nodes"][0]), fields.at("Node"));
@@ -63,6 +65,7 @@ TEST(JsonTest, HasEveryFieldOfEachMessage) {
   delta.mutable_machine();
   delta.mutable_plugins()->add_plugins();
   delta.set_reconciled(true);
+  delta.mutable_illnesses();
   const nlohmann::json change = to_json(delta);
   EXPECT_EQ(names_of(change), fields.at("Delta"));
   EXPECT_EQ(names_of(change["events"][0]), fields.at("Event"));

@@ -3,7 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
 #include <nlohmann/json.hpp>
+#include <string>
 #include <vector>
 
 namespace topolet::agent {
@@ -63,10 +65,10 @@ TEST(NodeTest, TellsAFollowerAllThatIsThereAndThenWhatChanges) {
   Node node;
   Told early;
   node.follow(early.follower());
-  EXPECT_THAT(early.events, ElementsAre("connection"));
+  EXPECT_THAT(early.events, ElementsAre("agent", "connection"));
   EXPECT_EQ(early.last["connected"], false);
   node.begin(snapshot(), milliseconds(1));
-  EXPECT_THAT(early.events, ElementsAre("connection", "connection", "state"));
+  EXPECT_THAT(early.events, ElementsAre("agent", "connection", "connection", "agent", "state"));
   EXPECT_THAT(pods_of(early.last), ElementsAre("web 0-3"));
   node.apply(delta(11, "own", "2"), milliseconds(2));
   EXPECT_EQ(early.events.back(), "delta");
@@ -75,12 +77,13 @@ TEST(NodeTest, TellsAFollowerAllThatIsThereAndThenWhatChanges) {
   EXPECT_FALSE(early.last.contains("cpus")) << "what has not changed is left out";
   Told late;
   node.follow(late.follower());
-  EXPECT_THAT(late.events, ElementsAre("connection", "state", "delta")) << "the state is the one that was told before";
+  EXPECT_THAT(late.events, ElementsAre("connection", "agent", "state", "delta"))
+      << "the state is the one that was told before";
   EXPECT_EQ(late.last["generation"], 11);
 }
 
 TEST(NodeTest, MakesTheStateOnceForAllWhoFollow) {
-  Node node;
+  Node node({.version = "0.1", .name = "n1"});
   node.begin(snapshot(), milliseconds(1));
   std::vector<std::shared_ptr<const Node::Update>> whole;
   std::vector<std::string> events;
@@ -95,11 +98,13 @@ TEST(NodeTest, MakesTheStateOnceForAllWhoFollow) {
   EXPECT_EQ(whole[0], whole[1]);
   EXPECT_EQ(whole[0], whole[2]);
   EXPECT_EQ(*whole[0]->text,
-            "event: connection\ndata: {\"connected\":true}\n\n" + *http::make_event("state", whole[0]->data));
+            "event: connection\ndata: {\"connected\":true}\n\nevent: agent\ndata: "
+            "{\"illnesses\":[],\"node\":\"n1\",\"version\":\"0.1\"}\n\n" +
+                *http::make_event("state", whole[0]->data));
   node.apply(delta(11, "own", "2"), milliseconds(2));
   events.clear();
   node.renew(numbers[1]);
-  EXPECT_THAT(events, ElementsAre("connection", "state", "delta"));
+  EXPECT_THAT(events, ElementsAre("connection", "agent", "state", "delta"));
   EXPECT_EQ(whole.back(), whole[0]);
   std::uint64_t generation = 12;
   for (std::size_t told = 0; told < 200'000; told += 1000)
@@ -109,10 +114,10 @@ TEST(NodeTest, MakesTheStateOnceForAllWhoFollow) {
   EXPECT_NE(whole.back(), whole[0]) << "what changed since was more than a state";
   EXPECT_LT(events.size(), 100U);
   EXPECT_TRUE(nlohmann::json::parse(whole.back()->data)["generation"] > 11);
-  node.set_connected(false);
+  node.set_connected(false, milliseconds(5));
   events.clear();
   node.renew(numbers[1]);
-  EXPECT_EQ(events.back(), "connection");
+  EXPECT_EQ(events.back(), "agent");
 }
 
 TEST(NodeTest, TellsNobodyWhoHasLeft) {
@@ -123,7 +128,7 @@ TEST(NodeTest, TellsNobodyWhoHasLeft) {
   node.unfollow(number);
   EXPECT_EQ(node.followers(), 0U);
   node.begin(snapshot(), milliseconds(1));
-  EXPECT_THAT(told.events, ElementsAre("connection"));
+  EXPECT_THAT(told.events, ElementsAre("agent", "connection"));
 }
 
 TEST(NodeTest, TellsOnceThatTheConnectionIsLost) {
@@ -131,10 +136,10 @@ TEST(NodeTest, TellsOnceThatTheConnectionIsLost) {
   node.begin(snapshot(), milliseconds(1));
   Told told;
   node.follow(told.follower());
-  node.set_connected(false);
-  node.set_connected(false);
-  EXPECT_THAT(told.events, ElementsAre("connection", "state", "connection"));
-  EXPECT_EQ(told.last["connected"], false);
+  node.set_connected(false, milliseconds(5));
+  node.set_connected(false, milliseconds(5));
+  EXPECT_THAT(told.events, ElementsAre("connection", "agent", "state", "delta", "connection", "agent"));
+  EXPECT_EQ(told.last["illnesses"][0]["code"], "topoletd-unreachable");
   EXPECT_FALSE(node.summary().connected);
   EXPECT_TRUE(node.summary().known) << "what was told last is still shown";
 }
@@ -184,21 +189,143 @@ TEST(NodeTest, IsKnownForCertainOnlyWhileConnectedAndReconciled) {
   node.apply(reconciled, milliseconds(1));
   ASSERT_TRUE(node.reconciled_state().has_value());
   EXPECT_EQ(node.reconciled_state()->containers_size(), 1);
-  node.set_connected(false);
+  node.set_connected(false, milliseconds(5));
   EXPECT_FALSE(node.reconciled_state().has_value());
-  node.set_connected(false);
+  node.set_connected(false, milliseconds(5));
   EXPECT_EQ(heard, 2) << "what changes nothing is not told";
 }
 
-TEST(NodeTest, ForgetsWhatAnotherTopoletdToldBefore) {
+/// The words of what happened, in the order of the history.
+std::vector<std::string> events_of(const nlohmann::json& past) {
+  std::vector<std::string> words;
+  for (const auto& delta : past["deltas"]) {
+    for (const auto& event : delta.value("events", nlohmann::json::array())) words.push_back(event["event"]);
+  }
+  return words;
+}
+
+/// The containers as a page has them that goes through the history to its end.
+std::vector<std::string> pods_at_the_end(const nlohmann::json& past) {
+  std::map<std::string, std::string> pods;
+  const auto put = [&pods](const nlohmann::json& one) { pods[one["pod_name"]] = one["cpus"]; };
+  for (const auto& one : past["base"]["containers"]) put(one);
+  for (const auto& delta : past["deltas"]) {
+    for (const auto& one : delta.value("changed", nlohmann::json::array())) put(one);
+    for (const auto& key : delta.value("ended", nlohmann::json::array()))
+      pods.erase(key["pod_uid"].get<std::string>().substr(4));
+  }
+  std::vector<std::string> all;
+  for (const auto& [pod, cpus] : pods) all.push_back(pod + ' ' + cpus);
+  return all;
+}
+
+watch::v1::Snapshot of_another(const std::string& version, std::uint64_t generation) {
+  watch::v1::Snapshot made = snapshot();
+  made.set_instance("j");
+  made.set_version(version);
+  made.set_host("host-1");
+  made.set_generation(generation);
+  made.clear_containers();
+  *made.add_containers() = container("web", "0-1");
+  *made.add_containers() = container("new", "4");
+  return made;
+}
+
+TEST(NodeTest, KeepsItsHourWhereAnotherTopoletdTellsAndMarksThat) {
   Node node;
   node.begin(snapshot(), milliseconds(1));
   node.apply(delta(11, "own", "2"), milliseconds(2));
-  node.begin(snapshot(), milliseconds(3));
-  const auto past = nlohmann::json::parse(node.history(milliseconds(4)));
-  EXPECT_EQ(past["base_time_ms"], 3);
-  EXPECT_TRUE(past["deltas"].empty());
-  EXPECT_EQ(node.summary().containers, 1U);
+  node.set_connected(false, milliseconds(3));
+  node.begin(of_another("2", 12), milliseconds(4003));
+  const auto past = nlohmann::json::parse(node.history(milliseconds(4004)));
+  EXPECT_EQ(past["base_time_ms"], 1);
+  EXPECT_THAT(events_of(past), ElementsAre("disconnected", "restarted"));
+  EXPECT_EQ(past["deltas"][1]["connected"], false);
+  EXPECT_EQ(past["deltas"][2]["connected"], true);
+  EXPECT_EQ(past["deltas"][2]["version"], "2");
+  EXPECT_EQ(past["deltas"][2]["host"], "host-1");
+  EXPECT_EQ(past["deltas"][2]["time_ms"], 4003);
+  EXPECT_EQ(past["deltas"][2]["events"][0]["reason"], "another topoletd serves after 4.0 s: version 2 in place of ");
+  EXPECT_THAT(pods_at_the_end(past), ElementsAre("new 4", "web 0-1")) << "what has ended meanwhile is gone";
+  EXPECT_EQ(node.summary().containers, 2U);
+}
+
+TEST(NodeTest, GoesOnCountingWhereATopoletdHasLostItsState) {
+  Node node;
+  node.begin(snapshot(), milliseconds(1));
+  node.apply(delta(900, "own", "2"), milliseconds(2));
+  node.set_connected(false, milliseconds(3));
+  node.begin(of_another("1", 1), milliseconds(4));
+  node.apply(delta(2, "later", "5"), milliseconds(5));
+  const auto past = nlohmann::json::parse(node.history(milliseconds(6)));
+  std::vector<int> numbers;
+  for (const auto& one : past["deltas"]) numbers.push_back(one["number"]);
+  EXPECT_THAT(numbers, ElementsAre(1, 2, 3, 4)) << "by these, not by generations, a page knows what it has";
+  EXPECT_EQ(past["number"], 4);
+  EXPECT_THAT(past["deltas"][2]["events"][0]["reason"].get<std::string>(),
+              ::testing::HasSubstr("it has lost its state database"));
+}
+
+TEST(NodeTest, SaysWhereTheSameTopoletdIsConnectedAgain) {
+  Node node;
+  node.begin(snapshot(), milliseconds(1));
+  node.begin(snapshot(), milliseconds(2));
+  const auto past = nlohmann::json::parse(node.history(milliseconds(3)));
+  EXPECT_THAT(events_of(past), ElementsAre("reconnected"));
+  EXPECT_FALSE(past["deltas"][0].contains("changed")) << "nothing is";
+}
+
+TEST(NodeTest, StaysSmallWhereATopoletdEndsAgainAndAgain) {
+  Node node({.history = std::chrono::hours(1), .max_history_bytes = 20'000});
+  watch::v1::Snapshot large = snapshot();
+  for (int i = 0; i < 500; ++i) *large.add_containers() = container(std::to_string(i), "0-3");
+  node.begin(large, milliseconds(1));
+  for (int i = 0; i < 1000; ++i) {
+    node.set_connected(false, milliseconds(i));
+    large.set_instance(std::to_string(i));
+    node.begin(large, milliseconds(i));
+  }
+  const auto past = nlohmann::json::parse(node.history(milliseconds(1001)));
+  EXPECT_LT(past["deltas"].size(), 300U);
+  EXPECT_GT(past["deltas"].size(), 10U);
+  EXPECT_EQ(past["base"]["containers"].size(), 501U);
+}
+
+TEST(NodeTest, TellsAsIllWhatTopoletdTellsAndWhatOnlyTheAgentKnows) {
+  Node node;
+  EXPECT_EQ(node.illnesses().at(0).code, "topoletd-unreachable");
+  EXPECT_EQ(node.not_ready(), "not connected to topoletd");
+  watch::v1::Snapshot told = snapshot();
+  watch::v1::Illness& late = *told.mutable_illnesses()->add_illnesses();
+  late.set_code("plugin-late");
+  late.set_severity("warning");
+  node.begin(told, milliseconds(1));
+  ASSERT_EQ(node.illnesses().size(), 1U);
+  EXPECT_EQ(node.illnesses()[0].code, "plugin-late");
+  EXPECT_EQ(node.not_ready(), "") << "pods can start";
+  node.set_own_illnesses({{illness::kNotPublished, Severity::kWarning, "node n1", "the API server is away"}});
+  EXPECT_EQ(node.illnesses().size(), 2U);
+  EXPECT_EQ(node.not_ready(), "") << "nothing is forbidden";
+  node.set_own_illnesses({{illness::kMayNotPublish, Severity::kWarning, "node n1", "it lacks a right"}});
+  EXPECT_EQ(node.not_ready(), "node n1: it lacks a right");
+  node.set_own_illnesses({});
+  watch::v1::Delta worse;
+  worse.set_generation(11);
+  watch::v1::Illness& away = *worse.mutable_illnesses()->add_illnesses();
+  away.set_code("runtime-unreachable");
+  away.set_severity("critical");
+  away.set_subject("runtime /run/x");
+  away.set_sentence("it cannot be reached");
+  Told page;
+  node.follow(page.follower());
+  node.apply(worse, milliseconds(2));
+  EXPECT_EQ(node.not_ready(), "runtime /run/x: it cannot be reached");
+  EXPECT_EQ(page.events.back(), "agent");
+  EXPECT_EQ(page.last["illnesses"].size(), 1U);
+  EXPECT_EQ(page.last["illnesses"][0]["severity"], "critical");
+  node.set_connected(false, milliseconds(3));
+  ASSERT_EQ(node.illnesses().size(), 1U) << "of a topoletd that is not there nothing is known";
+  EXPECT_EQ(node.illnesses()[0].code, "topoletd-unreachable");
 }
 
 }  // namespace

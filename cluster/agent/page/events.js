@@ -2,13 +2,15 @@
 import { atMostOncePer, element, find } from "./dom.js";
 
 const kTrouble = new Set(["denied", "overlap", "overruled", "stuck", "squeezed", "drift", "gap", "conflict",
-  "quarantined", "unpinned", "store-damaged"]);
+  "quarantined", "unpinned", "store-damaged", "disconnected", "restarted"]);
 const kMostOfAKind = 50;  // of those that may need somebody, and of the others
 const kMostUndrawn = 1000;
 const kAnnouncePauseMs = 10000;
 const kAnnounceDelayMs = 1000;  // what comes at once is one sentence
 
-const subjectOf = (event) => (event.pod_name ? ` ${event.pod_namespace}/${event.pod_name}` : "");
+// What the agent says of its connection is told apart from what topoletd says.
+const kMarks = new Set(["disconnected", "reconnected", "restarted"]);
+const subjectOf = (event) => (kMarks.has(event.event) ? " topoletd" : event.pod_name ? ` ${event.pod_namespace}/${event.pod_name}` : "");
 const textOf = (event) => `${event.event}${subjectOf(event)}: ${event.reason}`;
 
 /** One sentence about all of them, those that may need somebody first. */

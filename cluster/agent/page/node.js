@@ -37,7 +37,7 @@ export function apply(node, delta) {
   node.generation = delta.generation;
   for (const one of delta.changed ?? []) node.containers.set(keyOf(one.key), one);
   for (const key of delta.ended ?? []) node.containers.delete(keyOf(key));
-  for (const field of ["cpus", "machine", "plugins", "reconciled"]) {
+  for (const field of ["cpus", "machine", "plugins", "reconciled", "illnesses", "connected", "instance", "version", "host"]) {
     if (field in delta) node[field] = delta[field];
   }
 }

@@ -1,7 +1,8 @@
 // Puts the parts together: what the agent tells, the moment that is looked at, and what is chosen.
 import { Details } from "./details.js";
-import { atMostOncePer, find, setText } from "./dom.js";
+import { atMostOncePer, element, find, setText } from "./dom.js";
 import { EventList } from "./events.js";
+import { IllnessBand } from "./illness.js";
 import { MachineMap } from "./machine.js";
 import { apply, begin, keyOf, parseSet } from "./node.js";
 import { ContainerTable } from "./table.js";
@@ -16,6 +17,7 @@ let timeline = null;   // null until it was loaded, or if it cannot be
 let past = null;       // {node, decisions} while the slider is away from now
 let sliderEndMs = 0;   // the time at which the slider ends
 let connected = null;  // the agent to topoletd; null: not told yet
+let agent = { version: "", node: "", illnesses: [] };  // what topolet-agent says of itself, and what is ill now
 let streaming = false;
 let chosen = null;     // {container: key} or {cpu: number}, and who has the focus again after it
 const decisions = new Map();  // by container: the newest decision that was told
@@ -49,6 +51,7 @@ const map = new MachineMap(find("machine"), (cpu, owner, byKeyboard) => {
 const table = new ContainerTable((key, byKeyboard) => chooseContainer(key, byKeyboard, () => table.focusOn(key)));
 const details = new Details(chooseContainer);
 const events = new EventList();
+const band = new IllnessBand();
 find("close").addEventListener("click", close);
 document.addEventListener("keydown", (event) => {
   if (event.key !== "Escape" || event.defaultPrevented) return;
@@ -58,6 +61,26 @@ document.addEventListener("keydown", (event) => {
 
 // Drawing
 
+/** Of the machine, and of those who tell of it. */
+function drawNames() {
+  const host = live?.host || agent.node;
+  setText(find("host"), host ? ` on ${host}` : "");
+  const title = host ? `topolet: ${host}` : "topolet: this node";
+  if (document.title !== title) document.title = title;
+  const daemon = shown()?.version;
+  const both = [daemon && `topoletd ${daemon}`, agent.version && agent.version !== daemon && `topolet-agent ${agent.version}`];
+  setText(find("versions"), both.filter(Boolean).join(", "));
+}
+
+function illnessesNow() {
+  if (streaming) return agent.illnesses;
+  return [{ severity: "critical", subject: "topolet-agent", sentence: "it does not answer, so that nobody can tell", count: 1 }];
+}
+
+const illnessesThen = (node) => (node.connected === false
+  ? [{ severity: "critical", subject: "topoletd", sentence: "it was not connected", count: 1 }]
+  : node.illnesses ?? []);
+
 function drawStatus() {
   let text = "";
   if (connected === null) text = streaming ? "connecting…" : "no connection to topolet-agent; trying again";
@@ -66,7 +89,10 @@ function drawStatus() {
   else if (!connected) text = "topolet-agent has lost topoletd; this is what was known last";
   else if (!live.reconciled) text = "topoletd does not know yet what runs";
   find("status").classList.toggle("bad", text !== "");
-  setText(find("status"), text || (past ? "the past" : "live"));
+  const pastText = past?.node.connected === false ? "the past; topoletd was not connected then" : "the past";
+  setText(find("status"), text || (past ? pastText : "live"));
+  drawNames();
+  band.show(past ? illnessesThen(past.node) : illnessesNow());
   const node = shown();
   if (!node) return;
   const count = node.containers.size;
@@ -108,6 +134,8 @@ function setRange() {
   timeline.forgetBefore(sliderEndMs);
   moment.min = Math.min(0, Math.ceil((timeline.baseTimeMs - sliderEndMs) / 1000));
   moment.value = 0;
+  find("marks").replaceChildren(...timeline.marks().map(({ timeMs, text }) =>
+    element("option", { value: Math.round((timeMs - sliderEndMs) / 1000), label: text })));
 }
 
 async function loadTimeline() {
@@ -176,6 +204,7 @@ function follow() {
     if (stream.readyState === EventSource.CLOSED) setTimeout(follow, kReconnectMs);
   });
   on("connection", (told) => { connected = told.connected; drawSoon(); });
+  on("agent", (told) => { agent = told; drawSoon(); });
   on("state", (state) => {
     live = begin(state);
     decisions.clear();

@@ -1,25 +1,30 @@
-// The last hour: what the node was before it, and each change since.
+// The last hour: what the node was before it, and each change since, also where another topoletd told it.
 import { apply, begin, copyOf, keyOf } from "./node.js";
 
 const kSpanMs = 3600 * 1000;
 
 export class Timeline {
-  /** `told`: what the agent has told, {base, base_time_ms, deltas}. */
+  /** `told`: what the agent has told, {base, base_time_ms, connected, number, deltas}. */
   constructor(told) {
-    this.base = begin(told.base);
+    this.base = begin({ ...told.base, connected: told.connected });
+    this.newest = told.number;
     this.baseTimeMs = told.base_time_ms;
     this.deltas = [...told.deltas];
   }
 
   /** A change that the stream tells may be in what was told at the beginning. */
-  has(delta) {
-    for (let i = this.deltas.length - 1; i >= 0 && this.deltas[i].generation >= delta.generation; --i) {
-      if (JSON.stringify(this.deltas[i]) === JSON.stringify(delta)) return true;
-    }
-    return delta.generation < (this.deltas.at(-1)?.generation ?? this.base.generation);
+  has(delta) { return delta.number <= this.newest; }
+
+  add(delta) {
+    this.newest = delta.number;
+    this.deltas.push(delta);
   }
 
-  add(delta) { this.deltas.push(delta); }
+  /** When the connection to topoletd began or ended, and what is said of that. */
+  marks() {
+    return this.deltas.filter((delta) => "connected" in delta).map((delta) => ({
+      timeMs: delta.time_ms, text: (delta.events ?? []).map((event) => event.event).join(", ") }));
+  }
 
   forgetBefore(nowMs) {
     let old = 0;

@@ -426,11 +426,62 @@ pageTest("goes through the last hour by keys", { history: kPast }, async (page, 
 });
 
 pageTest("counts what the stream tells again only once", { history: kPast }, async (page, standIn) => {
-  standIn.send("delta", kPast.at(-1));
+  standIn.send("delta", { ...kPast.at(-1), number: kPast.length });
   standIn.generation = kPast.at(-1).generation;
   standIn.change({ events: [event("placed", "web")] });
   await page.eventually("the new one is there", () => document.getElementById("events").textContent.includes("web"));
   assert.equal(await page.run(() => document.querySelectorAll("#events li").length), 4);
+});
+
+pageTest("keeps the hour where another topoletd tells, and marks when that was", { history: kPast }, async (page, standIn) => {
+  await page.eventually("what happened is listed", () => document.querySelectorAll("#events li").length === 3);
+  const ofAgent = (word, reason) => ({ ...event(word, ""), key: undefined, reason });
+  const ago = (minutes) => Date.now() - minutes * kMinute;
+  standIn.history.push(
+    { generation: 13, time_ms: ago(5), connected: false, events: [ofAgent("disconnected", "no connection")] },
+    { generation: 1, time_ms: ago(3), connected: true, version: "2", changed: [container("trader", "exclusive", "12-13")],
+      events: [ofAgent("restarted", "another topoletd serves")] });
+  standIn.number = standIn.history.length;
+  standIn.generation = 1;
+  standIn.state = { ...standIn.state, instance: "j", version: "2", generation: 1 };
+  standIn.send("state", standIn.state);
+  await page.eventually("the restart is listed", () => document.getElementById("events").textContent.includes("restarted topoletd: another"));
+  assert.equal(await page.run(() => document.querySelectorAll("#events li").length), 5);
+  const marks = () => page.run(() => [...document.querySelectorAll("#marks option")].map(({ value, label }) => [Math.round(value / 60), label]));
+  assert.deepEqual(await marks(), [[-5, "disconnected"], [-3, "restarted"]]);
+  const show = (minutes) => page.run((seconds) => {
+    const moment = document.getElementById("moment");
+    moment.value = seconds;
+    moment.dispatchEvent(new Event("input"));
+  }, -60 * minutes);
+  const versionIs = (wanted) => page.eventually(`version ${wanted}`, (text) => document.getElementById("versions").textContent.includes(text), wanted);
+  await show(35);
+  await page.eventually("it is the past", () => document.getElementById("status").textContent === "the past");
+  await versionIs("topoletd 1");
+  await show(4);
+  await page.eventually("nobody told then", () => document.getElementById("ill").innerText.includes("it was not connected"));
+  assert.match(await textOf(page, "#status"), /not connected then/);
+  await page.run(() => document.getElementById("now").click());
+  await versionIs("topoletd 2");
+  // Generations begin anew, which is no reason to take a change for an old one.
+  standIn.change({ events: [event("denied", "late")] });
+  await page.eventually("what comes is listed", () => document.getElementById("events").textContent.includes("late"));
+  assert.equal(await page.run(() => document.querySelectorAll("#events li").length), 6);
+});
+
+pageTest("says whose page it is, and in a band what is ill", {}, async (page, standIn) => {
+  assert.equal(await page.run(() => document.title), "topolet: n1");
+  assert.equal(await page.run(() => document.getElementById("ill").hidden), true);
+  const illnesses = [{ code: "plugin-quarantined", severity: "warning", subject: "plugin numa", sentence: "in quarantine", since_ms: 0, count: 1 },
+    { code: "drifted", severity: "notice", subject: `default/${kHostileName}/main`, sentence: "seen elsewhere", since_ms: Date.now(), count: 1 }];
+  standIn.send("agent", { ...standIn.agent, illnesses });
+  await page.eventually("it is said", () => !document.getElementById("ill").hidden);
+  const text = await textOf(page, "#ill");
+  assert.match(text, /1 thing needs somebody/);
+  assert.match(text, /plugin numa: in quarantine/);
+  assert.ok(text.includes(kHostileName));
+  standIn.send("agent", { ...standIn.agent, illnesses: [] });
+  await page.eventually("it is over", () => document.getElementById("ill").hidden);
 });
 
 for (const theme of ["light", "dark"]) {
@@ -511,6 +562,6 @@ pageTest("tells a screen reader what there is", {}, async (page) => {
   assert.deepEqual(named("searchbox").map((one) => one.name), ["Show those with"]);
   assert.deepEqual(named("combobox").map((one) => one.name), ["Theme"]);
   assert.deepEqual(named("checkbox").map((one) => one.name), ["only what may need somebody"]);
-  assert.deepEqual(named("heading").map((one) => one.name), ["topolet", "Time", "Machine", "Containers", "Why", "What happened"]);
+  assert.deepEqual(named("heading").map((one) => one.name), ["topolet on n1", "Time", "Machine", "Containers", "Why", "What happened"]);
   for (const one of things.filter(({ focusable }) => focusable)) assert.ok(one.name || one.role === "RootWebArea", JSON.stringify(one));
 });

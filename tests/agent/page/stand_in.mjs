@@ -55,6 +55,9 @@ export class StandIn {
   static async serve(folder, state, { headers = {}, history = [] } = {}) {
     const made = new StandIn();
     Object.assign(made, { folder, state, headers, history, streams: new Set(), generation: state.generation });
+    made.first = state;
+    made.agent = { version: "1", node: "n1", illnesses: [] };
+    made.number = history.length;
     made.server = createServer((request, response) => made.answer(request, response));
     await new Promise((resolve) => made.server.listen(0, "127.0.0.1", resolve));
     made.url = `http://127.0.0.1:${made.server.address().port}/`;
@@ -64,14 +67,16 @@ export class StandIn {
   async answer(request, response) {
     const [path] = request.url.split("?");
     if (path === "/api/history") {
-      const base = this.history.length > 0 ? { ...this.state, generation: this.history[0].generation - 1 } : this.state;
+      const base = this.history.length > 0 ? { ...this.first, generation: this.history[0].generation - 1 } : this.first;
       const time = (this.history[0]?.time_ms ?? Date.now()) - 60000;
-      response.end(JSON.stringify({ base, base_time_ms: time, deltas: this.history }));
+      const deltas = this.history.map((delta, i) => ({ ...delta, number: i + 1 }));
+      response.end(JSON.stringify({ base, base_time_ms: time, connected: true, number: this.number, deltas }));
     } else if (path === "/api/changes") {
       response.writeHead(200, { "Content-Type": "text/event-stream" });
       this.streams.add(response);
       request.on("close", () => this.streams.delete(response));
       this.write(response, "connection", { connected: true });
+      this.write(response, "agent", this.agent);
       this.write(response, "state", this.state);
     } else {
       await this.sendFile(path === "/" ? "/index.html" : path, response);
@@ -93,7 +98,9 @@ export class StandIn {
   send(name, data) { for (const response of this.streams) this.write(response, name, data); }
 
   /** One more change: `parts` of a delta. */
-  change(parts) { this.send("delta", { generation: ++this.generation, time_ms: Date.now(), ...parts }); }
+  change(parts) {
+    this.send("delta", { number: ++this.number, generation: ++this.generation, time_ms: Date.now(), ...parts });
+  }
 
   stop() {
     for (const response of this.streams) response.destroy();
