@@ -245,6 +245,7 @@ tell_story() {
       "$(story_number "$name" "${what}_by_device")" "$(story_number "$name" "${what}_by_resize")" \
       "$(story_number "$name" "${what}_unexplained")" >&2
   done
+  say "$name: zones over-promised while init containers ran: $(story_number "$name" over_promised_by_init)"
 }
 
 # story_word NAME FIELD: an object of numbers

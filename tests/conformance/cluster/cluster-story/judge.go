@@ -30,6 +30,7 @@ type Result struct {
 	// Zones of the objects compared that say more than their node grants, by cause.
 	OverByDevice    int      `json:"over_promised_by_device"`
 	OverByResize    int      `json:"over_promised_by_resize"`
+	OverByInitial   int      `json:"over_promised_by_init"`
 	OverUnexplained int      `json:"over_promised_unexplained"`
 	Under           int      `json:"under_promised_objects"` // which say nothing more, and less elsewhere
 	WaitingThatFit  int      `json:"waiting_that_fit"`

@@ -79,6 +79,9 @@ func (s *Story) pendingAt(published Published, lines []Line, withEnded bool) []P
 			continue
 		}
 		found := Pending{Pod: record.Object, Planned: s.begun[name], Devices: node.devices.everGiven(name)}
+		if ended[uid] {
+			found.Planned = s.planned[name] // as it was resized
+		}
 		for _, part := range found.Planned.Parts {
 			if !created[uid+"/"+part.Name] {
 				found.Parts = append(found.Parts, part)
@@ -118,7 +121,11 @@ func readLines(lines []Line) (created, ended map[string]bool) {
 // isUnsettled: init containers are underway, or a resize is. Then an object may say less than the node grants at the end:
 // a zone counts the most that pods will have there at a time.
 func isUnsettled(node *Node, published Published, pending []Pending) bool {
-	return node.isUnsure(published) || slices.ContainsFunc(pending, func(p Pending) bool {
+	return node.isUnsure(published) || haveInitial(pending)
+}
+
+func haveInitial(pending []Pending) bool {
+	return slices.ContainsFunc(pending, func(p Pending) bool {
 		return slices.ContainsFunc(p.Planned.Parts, func(part Part) bool { return part.Kind == Initial })
 	})
 }
@@ -130,6 +137,7 @@ func (s *Story) check(published Published) error {
 	lines := node.history()
 	before := sort.Search(len(lines), func(i int) bool { return lines[i].Answer.Generation > published.Generation })
 	var found []Granted
+	isInitial := false
 	for length := before; length <= min(before+1, len(lines)); length++ {
 		for _, withEnded := range []bool{true, false} {
 			pending := s.pendingAt(published, lines[:length], withEnded)
@@ -150,9 +158,10 @@ func (s *Story) check(published Published) error {
 				return nil
 			}
 			found = append(found, granted)
+			isInitial = isInitial || haveInitial(pending)
 		}
 	}
-	return s.judgeDifference(published, found)
+	return s.judgeDifference(published, found, isInitial)
 }
 
 // isRightWithoutDevices: the object says what the node would grant if no pod that is to come had devices. In which zone
@@ -182,8 +191,9 @@ func (s *Story) noteOverPromised(number *int, zones int) {
 }
 
 // judgeDifference: an object that says more than the node grants in any way that it may have been is a fault, and so is
-// one that says less; but while a resize is underway, of which nobody knows yet whether the node grants it.
-func (s *Story) judgeDifference(published Published, found []Granted) error {
+// one that says less; but while a resize is underway, of which nobody knows yet whether the node grants it, and, where
+// nobody has chosen zones, while init containers run: in which zone the main ones will be depends on which end first.
+func (s *Story) judgeDifference(published Published, found []Granted, isInitial bool) error {
 	zones := len(published.Zones)
 	var granted [][]int
 	for _, one := range found {
@@ -192,6 +202,10 @@ func (s *Story) judgeDifference(published Published, found []Granted) error {
 	}
 	if s.nodes[published.Node].isUnsure(published) {
 		s.noteOverPromised(&s.result.OverByResize, zones)
+		return nil
+	}
+	if isInitial && !s.hasExtender() {
+		s.noteOverPromised(&s.result.OverByInitial, zones)
 		return nil
 	}
 	var said []int
