@@ -362,7 +362,7 @@ TEST_F(HeartbeatTest, IsAskedForANodeThatIsNotThereAndNotWrittenForIt) {
   EXPECT_FALSE(beating_.counts().has_node);
   api_.put(kNodes, {{"metadata", {{"name", "n1"}}}});
   pass(seconds(6));
-  ASSERT_THAT(writes(), SizeIs(1));
+  ASSERT_GE(count_writes(), 1U);
   EXPECT_EQ(owner(), node_uid());
   EXPECT_TRUE(beating_.counts().has_node);
   api_.remove(kNodes + "/n1");
