@@ -10,8 +10,8 @@ set(CPACK_INSTALL_DEFAULT_DIRECTORY_PERMISSIONS
 
 set(CPACK_DEB_COMPONENT_INSTALL ON)
 set(CPACK_COMPONENTS_GROUPING ONE_PER_GROUP)
-set(CPACK_COMPONENTS_ALL topolet configuration topolet_package agent agent_package extender extender_package sdk sdk_package)
-foreach(component topolet configuration topolet_package)
+set(CPACK_COMPONENTS_ALL topolet topolet_package agent agent_package extender extender_package sdk sdk_package)
+foreach(component topolet topolet_package)
   string(TOUPPER ${component} upper)
   set(CPACK_COMPONENT_${upper}_GROUP topolet)
 endforeach()
@@ -45,9 +45,15 @@ containers.
 .
 The package has the daemon, its plugins numa, gpu, smt and foreign-zone, and the
 command topolet, which shows and explains the decisions.]])
-set(CPACK_DEBIAN_TOPOLET_PACKAGE_CONTROL_EXTRA
-  ${PROJECT_SOURCE_DIR}/deploy/debian/postinst ${PROJECT_SOURCE_DIR}/deploy/debian/prerm
-  ${PROJECT_SOURCE_DIR}/deploy/debian/postrm ${PROJECT_SOURCE_DIR}/deploy/debian/conffiles)
+
+# What dpkg runs of each of the programs.
+foreach(package topolet topolet-agent topolet-extender)
+  string(TOUPPER ${package} upper)
+  string(REPLACE - _ upper ${upper})
+  foreach(script postinst prerm postrm)
+    list(APPEND CPACK_DEBIAN_${upper}_PACKAGE_CONTROL_EXTRA ${PROJECT_BINARY_DIR}/deploy/control/${package}/${script})
+  endforeach()
+endforeach()
 
 set(CPACK_DEBIAN_TOPOLET_AGENT_PACKAGE_NAME topolet-agent)
 set(CPACK_DEBIAN_TOPOLET_AGENT_PACKAGE_SECTION admin)

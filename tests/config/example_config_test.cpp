@@ -40,9 +40,7 @@ TEST(ExampleConfig, ShowsEveryOptionAtItsDefault) {
       if (entry.section + '.' + entry.key == spec.name()) values.push_back(entry.value);
     }
     // Installed elsewhere, the plugins are elsewhere; and nothing is enabled by default.
-    if (spec.name() == "daemon.watch") {
-      EXPECT_EQ(values, std::vector<std::string>{"unix:///run/topolet/watch/watch.sock"});
-    } else if (spec.name() == "daemon.plugin-dir" || spec.name() == "plugins.enable") {
+    if (spec.name() == "daemon.plugin-dir" || spec.name() == "plugins.enable") {
       EXPECT_EQ(values.size(), 1U) << spec.name();
     } else {
       EXPECT_EQ(values, spec.defaults) << spec.name();
