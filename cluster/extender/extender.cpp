@@ -1,6 +1,7 @@
 #include "cluster/extender/extender.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <malloc.h>
 
 #include <algorithm>
@@ -25,6 +26,25 @@ constexpr const char* kJson = "application/json";
 const api::Grants kGrants = {.account = "topolet-extender",
                              .rights = "deploy/kubernetes/extender.yaml",
                              .pod = "deploy/kubernetes/extender.yaml"};
+
+/// One that is taken away is missed soon; there are two who ask.
+constexpr std::chrono::minutes kAskForRightsAgain{1};
+
+std::vector<api::Right> needed_rights(const std::optional<api::LeaderElection::Options>& lease) {
+  constexpr const char* kLeases = "coordination.k8s.io";
+  std::vector<api::Right> rights = {
+      {.verb = "list", .group = "topology.node.k8s.io", .resource = "noderesourcetopologies"},
+      {.verb = "list", .group = "", .resource = "pods"},
+      {.verb = "get", .group = "", .resource = "pods"},
+      {.verb = "create", .group = "", .resource = "pods", .subresource = "binding"}};
+  if (!lease) return rights;
+  rights.push_back({.verb = "create", .group = kLeases, .resource = "leases", .name_space = lease->name_space});
+  for (const char* verb : {"get", "update"}) {
+    rights.push_back(
+        {.verb = verb, .group = kLeases, .resource = "leases", .name_space = lease->name_space, .name = lease->name});
+  }
+  return rights;
+}
 
 bool is_call(std::string_view path) { return path == "/filter" || path == "/prioritize" || path == "/bind"; }
 
@@ -86,6 +106,7 @@ void Extender::stop() {
   binder_.reset();
   election_.reset();
   reflector_.reset();
+  rights_.reset();
 }
 
 /// What was asked of the API server in the name of the leader ends before another one leads.
@@ -120,11 +141,23 @@ void Extender::begin_on_loop() {
   reflector_ = std::make_unique<api::Reflector>(client_, std::move(following), std::move(handlers), log_);
   reflector_->start();
   look_for_silent_nodes();
+  begin_asking_for_rights();
   if (!options_.lease) return begin_leading();
   election_ = std::make_unique<api::LeaderElection>(
       client_, *options_.lease, api::LeaderElection::Handlers{[this] { begin_leading(); }, [this] { end_leading(); }},
       log_);
   election_->start();
+}
+
+void Extender::begin_asking_for_rights() {
+  rights_ = std::make_unique<api::AccessReview>(client_, needed_rights(options_.lease), kAskForRightsAgain, log_);
+  rights_->start([this] {
+    const std::vector<std::string>& missing = *rights_->missing();
+    const std::string words = fmt::format("{}", fmt::join(missing, ", "));
+    if (!missing.empty()) log_.error("topolet-extender may not {}: deploy/kubernetes/extender.yaml grants it", words);
+    MutexLock lock(rights_mutex_);
+    missing_rights_ = words;
+  });
 }
 
 void Extender::begin_leading() {
@@ -312,6 +345,12 @@ void Extender::forward(const std::shared_ptr<Incoming>& call, const api::LeaderE
 }
 
 std::string Extender::not_ready() const {
+  {
+    MutexLock lock(rights_mutex_);
+    if (missing_rights_ && !missing_rights_->empty())
+      return fmt::format("topolet-extender may not {}: deploy/kubernetes/extender.yaml grants it", *missing_rights_);
+    if (!missing_rights_) return "the API server has not told yet what topolet-extender may do";
+  }
   MutexLock lock(shared_.mutex);
   return shared_.is_synced ? "" : "the NodeResourceTopologies were not read yet";
 }

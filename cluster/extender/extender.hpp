@@ -12,6 +12,7 @@
 #include <string>
 #include <utility>
 
+#include "cluster/api/access_review.hpp"
 #include "cluster/api/api_client.hpp"
 #include "cluster/api/http_loop.hpp"
 #include "cluster/api/leader_election.hpp"
@@ -23,6 +24,7 @@
 #include "cluster/http/tls_files.hpp"
 #include "core/base/clock.hpp"
 #include "core/base/log.hpp"
+#include "core/base/mutex.hpp"
 
 namespace topolet::extender {
 
@@ -55,7 +57,8 @@ class Extender {
   std::optional<http::HttpResponse> refusal_of(const std::string& client_name);
   /// POST /filter, /prioritize, /bind, of the scheduler, and the same below /forwarded, of another replica.
   void answer(http::HttpRequest request, http::HttpServer::Handlers::Respond respond);
-  /// Empty: it is ready. Else what is missing.
+  /// Empty: it is ready. Else what is missing: what it has to know, or a right. Of a replica that does not lead the
+  /// same is asked, as it may lead at any time; an API server that is away takes nothing back.
   std::string not_ready() const;
   bool is_leader() const { return leads_; }
   /// In the text format of Prometheus.
@@ -69,6 +72,7 @@ class Extender {
 
   void begin_on_loop();
   void give_up_when_idle(const std::shared_ptr<std::promise<void>>& given_up);
+  void begin_asking_for_rights();
   void begin_leading();
   void end_leading();
   void look_for_silent_nodes();
@@ -97,12 +101,16 @@ class Extender {
   api::HttpLoop loop_;
   api::ApiClient client_;
   mutable SharedBook shared_;
+  mutable Mutex rights_mutex_;
+  /// In words; nothing: not known yet.
+  std::optional<std::string> missing_rights_ TOPOLET_GUARDED_BY(rights_mutex_);
   RecentDemands recent_;
   Metrics metrics_;
   std::atomic<bool> leads_{false};
   bool is_running_ = false;
   // The loop's thread.
   std::vector<std::string> listed_;
+  std::unique_ptr<api::AccessReview> rights_;
   std::unique_ptr<api::Reflector> reflector_;
   std::unique_ptr<api::LeaderElection> election_;
   std::unique_ptr<Binder> binder_;

@@ -176,6 +176,26 @@ TEST_F(ExtenderTest, BindsPodsToTheZonesThatTheyArePromised) {
   EXPECT_EQ(zone_of("c"), "large [0]");
 }
 
+TEST_F(ExtenderTest, IsNotReadyWithoutItsRightsAndStaysReadyWhereNobodyTellsThem) {
+  // As many as it asks for at first.
+  server_.misbehave({.method = "POST",
+                     .path_prefix = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews",
+                     .times = 4,
+                     .action = ApiServer::AnswerText{
+                         .body = R"({"status":{"allowed":false}})", .content_type = "application/json", .code = 201}});
+  replica_ =
+      std::make_unique<Replica>(folder_, "one", std::vector<std::string>{"--lease=none", "--listen=127.0.0.1:0"});
+  const auto says = [&] { return http_get(replica_->address("metrics on"), "/readyz"); };
+  ASSERT_TRUE(eventually([&] {
+    return replica_->is_serving() && says().find("may not list noderesourcetopologies") != std::string::npos;
+  })) << replica_->log();
+  EXPECT_THAT(says(), AllOf(StartsWith("HTTP/1.1 503"), HasSubstr("list pods, get pods, create pods/binding"),
+                            HasSubstr("deploy/kubernetes/extender.yaml")));
+  EXPECT_TRUE(eventually([&] { return replica_->is_ready(); })) << "they are granted by now";
+  server_.stop();
+  EXPECT_TRUE(replica_->is_ready()) << "a server that is away takes nothing back";
+}
+
 TEST_F(ExtenderTest, APodThatWantsNothingOfZonesIsBoundAsAnyOther) {
   start();
   make_pod("shared", {{.cpu = "500m"}});
