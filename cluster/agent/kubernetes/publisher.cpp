@@ -216,7 +216,7 @@ void Publisher::take_fits(const Attempt& attempt, const Result<watch::v1::FitsRe
   const json ours = make_topology_object(facts);
   const bool is_new = !tell_the_same(ours, current_);
   if (!is_new && !is_touch_due_ && !is_beat_due_) {
-    trouble_.works();
+    succeeded();
     retry_ = {};
     return end_attempt();
   }
@@ -246,6 +246,7 @@ void Publisher::take_write(const json& before, const json& object, const api::Ap
   const bool was_there = before.is_object();
   if (answer.ok()) return written(before, answer.body.is_object() ? answer.body : object);
   ++counts_.failed_writes;
+  counts_.is_refused = answer.status == 401 || answer.status == 403;
   // Changed or made by somebody else, or deleted, since it was seen.
   if (answer.status == 409 || (answer.status == 404 && was_there)) return resolve_conflict();
   if (answer.status == 404)
@@ -273,7 +274,7 @@ void Publisher::written(const json& before, json object) {
   ++counts_.writes;
   conflicts_ = 0;
   retry_ = {};
-  trouble_.works();
+  succeeded();
   own_versions_.push_back(text_field(object, "metadata", "resourceVersion"));
   if (own_versions_.size() > kRememberedVersions) own_versions_.pop_front();
   for (const json& attribute : list_field(object, "attributes")) {
@@ -319,8 +320,15 @@ void Publisher::beat_later() {
   });
 }
 
+void Publisher::succeeded() {
+  trouble_.works();
+  counts_.trouble.clear();
+  counts_.is_refused = false;
+}
+
 void Publisher::failed(const std::string& why) {
   trouble_.failed(why);
+  counts_.trouble = why;
   retry_ = std::clamp(2 * retry_, kFirstRetry, kLongestRetry);
   not_before_ = std::max(not_before_, deps_.api.now() + jittered(retry_));
   is_changed_ = true;

@@ -1,6 +1,7 @@
 #include "cluster/agent/kubernetes/reporter.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <utility>
@@ -17,6 +18,21 @@ using nlohmann::json;
 constexpr std::chrono::milliseconds kCountsPeriod{2000};
 const api::Grants kGrants = {
     .account = "topolet-agent", .rights = "deploy/kubernetes/rbac.yaml", .pod = "deploy/kubernetes/agent.yaml"};
+
+/// Thousands of agents ask.
+constexpr std::chrono::minutes kAskForRightsAgain{10};
+/// After a start all is known by then, or something is the matter.
+constexpr std::chrono::minutes kLongestStart{1};
+
+/// What publishing takes.
+std::vector<api::Right> rights_to_publish(const std::string& node) {
+  constexpr const char* kGroup = "topology.node.k8s.io";
+  constexpr const char* kObjects = "noderesourcetopologies";
+  return {{.verb = "list", .group = kGroup, .resource = kObjects, .name = node},
+          {.verb = "create", .group = kGroup, .resource = kObjects},
+          {.verb = "update", .group = kGroup, .resource = kObjects, .name = node},
+          {.verb = "list", .group = "", .resource = "pods", .field = "spec.nodeName", .field_value = node}};
+}
 
 api::Reflector::Options following(const std::string& name, const std::string& path, const std::string& selector) {
   return {.name = name, .path = path, .field_selector = selector};
@@ -73,7 +89,8 @@ Reporter::Reporter(Options options, api::ApiServer server, Node& node, WatchClie
                [this](const std::vector<json>& objects) { take_object(objects.empty() ? json() : objects.front()); },
            .on_change = [this](std::string_view type,
                                const json& object) { take_object(type == "DELETED" ? json() : object); }},
-          log) {
+          log),
+      rights_(client_, rights_to_publish(options_.node_name), kAskForRightsAgain, log) {
   if (!options_.control_socket.empty()) {
     capacity_.emplace(
         loop_, options_.control_socket, [this] { return node_.reconciled_state(); }, log);
@@ -94,6 +111,8 @@ void Reporter::start() {
     if (token_renewal_) token_renewal_->start();
     pod_reflector_.start();
     object_reflector_.start();
+    started_ = options_.clock.steady();
+    rights_.start([this] { tell_illnesses(); });
     copy_counts();
   });
   log_.info("publishing the topology of node {} at {}", options_.node_name, client_.url());
@@ -153,7 +172,34 @@ void Reporter::copy_counts() {
     counts_.knows_pods = pod_reflector_.has_synced();
     counts_.knows_devices = devices_ && devices_->works();
   }
+  tell_illnesses();
   loop_.after(kCountsPeriod, [this] { copy_counts(); });
+}
+
+/// What keeps the cluster from knowing this node. An API server that is away forbids nothing.
+void Reporter::tell_illnesses() {
+  std::vector<Illness> found;
+  const std::string subject = "node " + options_.node_name;
+  const Publisher::Counts& topology = publisher_.counts();
+  if (rights_.missing() && !rights_.missing()->empty()) {
+    found.push_back({illness::kMayNotPublish, Severity::kWarning, subject,
+                     fmt::format("topolet-agent may not {}, and so not publish this node: deploy/kubernetes/rbac.yaml "
+                                 "grants it",
+                                 fmt::join(*rights_.missing(), ", "))});
+  } else if (topology.is_refused) {
+    found.push_back({illness::kMayNotPublish, Severity::kWarning, subject,
+                     "the API server refuses the NodeResourceTopology: " + topology.trouble});
+  } else if (!topology.trouble.empty()) {
+    found.push_back({illness::kNotPublished, Severity::kWarning, subject,
+                     "its NodeResourceTopology is not up to date: " + topology.trouble});
+  }
+  const bool is_late = options_.clock.steady() - started_ >= kLongestStart;
+  const auto unknown = [&](const char* what) {
+    found.push_back({illness::kNotPublished, is_late ? Severity::kWarning : Severity::kNotice, subject, what});
+  };
+  if (!pod_reflector_.has_synced()) unknown("nothing is published before its pods were listed");
+  if (devices_ && !devices_->is_settled()) unknown("nothing is published before the kubelet told its devices");
+  node_.set_own_illnesses(std::move(found));
 }
 
 Reporter::Counts Reporter::counts() const {

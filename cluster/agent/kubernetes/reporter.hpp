@@ -16,6 +16,7 @@
 #include "cluster/agent/kubernetes/token_renewal.hpp"
 #include "cluster/agent/node.hpp"
 #include "cluster/agent/watch_client.hpp"
+#include "cluster/api/access_review.hpp"
 #include "cluster/api/api_client.hpp"
 #include "cluster/api/reflector.hpp"
 #include "core/base/clock.hpp"
@@ -65,6 +66,7 @@ class Reporter {
   void take_pods_changed();
   void take_object(const nlohmann::json& object);
   void copy_counts() TOPOLET_EXCLUDES(mutex_);
+  void tell_illnesses();
 
   const Options options_;
   Node& node_;
@@ -81,6 +83,8 @@ class Reporter {
   std::optional<TokenRenewal> token_renewal_;
   api::Reflector pod_reflector_;
   api::Reflector object_reflector_;
+  api::AccessReview rights_;
+  std::chrono::steady_clock::time_point started_{};
   mutable Mutex mutex_;
   Counts counts_ TOPOLET_GUARDED_BY(mutex_);
 };

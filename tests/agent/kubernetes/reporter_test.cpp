@@ -170,6 +170,47 @@ class ReporterTest : public ::testing::Test {
   std::unique_ptr<Reporter> reporter_;
 };
 
+TEST_F(ReporterTest, IsNotReadyWhereItMayNotPublish) {
+  const auto deny = [](std::size_t times) {
+    return StandIn::Misbehaviour{
+        .method = "POST",
+        .path_prefix = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews",
+        .times = times,
+        .action = StandIn::AnswerText{
+            .body = R"({"status":{"allowed":false}})", .content_type = "application/json", .code = 201}};
+  };
+  server_.misbehave(deny(4));
+  start();
+  ASSERT_TRUE(pass_time_until([&] { return node_->not_ready().empty(); })) << "the rights are granted by now";
+  server_.misbehave(deny(1000));
+  advance(std::chrono::minutes(11));
+  ASSERT_TRUE(pass_time_until([&] { return !node_->not_ready().empty(); }));
+  EXPECT_THAT(node_->not_ready(), HasSubstr("node n1: topolet-agent may not list noderesourcetopologies.topology"));
+  EXPECT_EQ(node_->illnesses()[0].code, "may-not-publish");
+  EXPECT_EQ(node_->illnesses()[0].severity, Severity::kWarning) << "pods start";
+}
+
+TEST_F(ReporterTest, TellsAnApiServerThatIsAwayFromOneThatRefuses) {
+  start();
+  ASSERT_TRUE(pass_time_until([&] { return node_->illnesses().empty(); }));
+  server_.misbehave(
+      {.method = "PUT", .path_prefix = kTopologies, .times = 4, .action = StandIn::AnswerStatus{.code = 503}});
+  ASSERT_TRUE(rig_.create("own", 1).ok());
+  const auto is_ill = [&](const std::string& code) {
+    const std::vector<Illness> found = node_->illnesses();
+    return !found.empty() && found[0].code == code;
+  };
+  EXPECT_TRUE(pass_time_until([&] { return is_ill("not-published"); }));
+  EXPECT_EQ(node_->not_ready(), "");
+  EXPECT_TRUE(pass_time_until([&] { return node_->illnesses().empty(); }));
+  server_.misbehave(
+      {.method = "PUT", .path_prefix = kTopologies, .times = 4, .action = StandIn::AnswerStatus{.code = 403}});
+  ASSERT_TRUE(rig_.create("other", 1).ok());
+  EXPECT_TRUE(pass_time_until([&] { return is_ill("may-not-publish"); }));
+  EXPECT_THAT(node_->not_ready(), HasSubstr("the API server refuses the NodeResourceTopology"));
+  EXPECT_TRUE(pass_time_until([&] { return node_->not_ready().empty(); }));
+}
+
 TEST_F(ReporterTest, PublishesWhatFitsAndFollowsWhatIsBooked) {
   start();
   const int free = available(object());
