@@ -55,6 +55,8 @@ struct Demand {
   std::string name_space;
   ZonePolicy policy = ZonePolicy::kFewest;
   ZoneStrategy strategy = ZoneStrategy::kPacked;
+  std::int64_t priority = 0;
+  std::string nominated_node = {};          ///< for which pods were evicted for it; empty: none
   std::vector<ContainerDemand> containers;  ///< empty: nothing of it belongs to zones
 
   bool is_for_zones() const { return !containers.empty(); }

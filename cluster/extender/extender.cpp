@@ -46,7 +46,9 @@ std::vector<api::Right> needed_rights(const std::optional<api::LeaderElection::O
   return rights;
 }
 
-bool is_call(std::string_view path) { return path == "/filter" || path == "/prioritize" || path == "/bind"; }
+bool is_call(std::string_view path) {
+  return path == "/filter" || path == "/prioritize" || path == "/bind" || path == "/preempt";
+}
 
 const char* state_text(Promise::State state) {
   switch (state) {
@@ -103,6 +105,7 @@ void Extender::stop() {
   });
   done.wait_for(kLongestEnd);
   loop_.stop();
+  preemptor_.reset();
   binder_.reset();
   election_.reset();
   reflector_.reset();
@@ -118,6 +121,9 @@ void Extender::give_up_when_idle(const std::shared_ptr<std::promise<void>>& give
 void Extender::begin_on_loop() {
   const auto time_to_bind = [this] { return election_ ? election_->time_left() : options_.binding.bind_timeout; };
   binder_ = std::make_unique<Binder>(client_, shared_, recent_, options_.binding, time_to_bind, log_);
+  Preemptor::Options preempting;
+  preempting.defaults = options_.defaults;
+  preemptor_ = std::make_unique<Preemptor>(client_, shared_, std::move(preempting), log_);
   api::Reflector::Options following;
   following.name = "the NodeResourceTopologies";
   following.path = kTopologyPath;
@@ -163,11 +169,13 @@ void Extender::begin_asking_for_rights() {
 void Extender::begin_leading() {
   leads_ = true;
   binder_->begin();
+  preemptor_->begin();
 }
 
 void Extender::end_leading() {
   leads_ = false;
   binder_->end();
+  preemptor_->end();
 }
 
 /// Nobody tells of an agent that has ended.
@@ -226,7 +234,7 @@ void Extender::answer(http::HttpRequest request, Respond respond) {
   }
   if (!is_call(call->path)) {
     call->path = "/other";
-    call->respond({404, "text/plain; charset=utf-8", "there is: POST /filter, /prioritize, /bind\n"});
+    call->respond({404, "text/plain; charset=utf-8", "there is: POST /filter, /prioritize, /bind, /preempt\n"});
     return metrics_.add_call("other", "unknown", {});
   }
   if (leads_ || call->is_forwarded || !options_.lease) return answer_here(call);
@@ -239,6 +247,7 @@ void Extender::answer(http::HttpRequest request, Respond respond) {
 
 void Extender::answer_here(const std::shared_ptr<Incoming>& call) {
   if (call->path == "/bind") return bind(call);
+  if (call->path == "/preempt") return preempt(call);
   {
     MutexLock lock(shared_.mutex);
     if (!shared_.is_synced) return refuse(*call, "topolet-extender has not read the nodes' zones yet");
@@ -260,18 +269,18 @@ void Extender::finish(const Incoming& call, std::string body, const char* outcom
   call.respond({200, kJson, std::move(body)});
 }
 
-RecentDemands::Read Extender::demand_of(const ExtenderArgs& args) {
-  if (RecentDemands::Read known = recent_.find(args.pod_version)) return known;
-  const json pod = json::parse(args.pod_json, nullptr, false);
+RecentDemands::Read Extender::demand_of(const std::string& pod_version, const std::string& pod_json) {
+  if (RecentDemands::Read known = recent_.find(pod_version)) return known;
+  const json pod = json::parse(pod_json, nullptr, false);
   RecentDemands::Read demand = read_demand_of(pod, options_.defaults, shared_);
-  recent_.add(args.pod_version, api::text_field(pod, "metadata", "uid"), demand);
+  recent_.add(pod_version, api::text_field(pod, "metadata", "uid"), demand);
   return demand;
 }
 
 void Extender::filter(const Incoming& call) {
   const Result<ExtenderArgs> args = read_extender_args(call.body);
   if (!args) return refuse(call, args.error().message);
-  const RecentDemands::Read demand = demand_of(*args);
+  const RecentDemands::Read demand = demand_of(args->pod_version, args->pod_json);
   FilterResult result;
   if (!*demand) {
     // Only a change of the pod helps, and who has made it is told.
@@ -292,7 +301,7 @@ void Extender::prioritize(const Incoming& call) {
     metrics_.add_call(call.name(), "error", time_since(call.begun));
     return call.respond({400, "text/plain; charset=utf-8", args.error().message + '\n'});
   }
-  const RecentDemands::Read demand = demand_of(*args);
+  const RecentDemands::Read demand = demand_of(args->pod_version, args->pod_json);
   std::vector<std::pair<std::string_view, int>> scores;
   if (*demand && (*demand)->is_for_zones()) {
     MutexLock lock(shared_.mutex);
@@ -312,6 +321,27 @@ void Extender::bind(const std::shared_ptr<Incoming>& call) {
       if (!error.empty()) return refuse(*call, "topolet: " + error);
       finish(*call, binding_result_text({}), "ok");
     });
+  });
+}
+
+/// Whoever does not know enough has nobody evicted.
+void Extender::preempt(const std::shared_ptr<Incoming>& call) {
+  Result<PreemptionArgs> args = read_preemption_args(call->body);
+  if (!args) {
+    metrics_.add_call(call->name(), "error", time_since(call->begun));
+    return call->respond({400, "text/plain; charset=utf-8", args.error().message + '\n'});
+  }
+  loop_.post([this, call, args = *std::move(args)]() mutable {
+    const auto answer = [this, call](const std::vector<NodeVictims>& nodes) {
+      finish(*call, preemption_result_text(nodes), nodes.empty() ? "nobody" : "ok");
+    };
+    const bool is_synced = [this] {
+      MutexLock lock(shared_.mutex);
+      return shared_.is_synced;
+    }();
+    if (!preemptor_ || !is_synced) return answer({});
+    const RecentDemands::Read demand = demand_of(args.pod_version, args.pod_json);
+    preemptor_->preempt(std::move(args), demand, answer);
   });
 }
 
@@ -364,6 +394,7 @@ std::string Extender::metrics() const {
     now.nodes = shared_.book.node_count();
     now.stale_nodes = shared_.book.stale_nodes();
     now.promises = shared_.book.promise_count();
+    now.kept = shared_.book.kept().all().size();
   }
   return metrics_.text(now);
 }
@@ -405,6 +436,25 @@ json Extender::promises_json() const {
   return all;
 }
 
+json Extender::kept_json() const {
+  json all = json::array();
+  const auto now = options_.clock.steady();
+  MutexLock lock(shared_.mutex);
+  for (const Kept& kept : shared_.book.kept().all()) {
+    json taken = json::object();
+    for (const auto& [zone, amounts] : kept.taken)
+      taken[std::to_string(zone)] = amounts_json(amounts, shared_.book.names());
+    all.push_back({{"pod", kept.name_space + '/' + kept.name},
+                   {"uid", kept.uid},
+                   {"node", kept.node},
+                   {"priority", kept.priority},
+                   {"nominated", kept.is_nominated},
+                   {"seconds", std::chrono::duration_cast<std::chrono::seconds>(now - kept.since).count()},
+                   {"zones", std::move(taken)}});
+  }
+  return all;
+}
+
 /// Node by node: calls that come meanwhile do not wait for thousands of them.
 std::string Extender::zones_json() const {
   const std::vector<std::string> names = [this] {
@@ -415,7 +465,8 @@ std::string Extender::zones_json() const {
   for (const std::string& name : names) {
     if (json node = node_json(name); !node.is_null()) nodes.push_back(std::move(node));
   }
-  const json all = {{"leads", leads_.load()}, {"nodes", std::move(nodes)}, {"promises", promises_json()}};
+  const json all = {
+      {"leads", leads_.load()}, {"nodes", std::move(nodes)}, {"promises", promises_json()}, {"kept", kept_json()}};
   return all.dump(-1, ' ', false, json::error_handler_t::replace) + '\n';
 }
 

@@ -19,6 +19,7 @@
 #include "cluster/api/reflector.hpp"
 #include "cluster/extender/binder.hpp"
 #include "cluster/extender/metrics.hpp"
+#include "cluster/extender/preemptor.hpp"
 #include "cluster/extender/shared_book.hpp"
 #include "cluster/http/http_server.hpp"
 #include "cluster/http/tls_files.hpp"
@@ -55,7 +56,7 @@ class Extender {
 
   /// Nothing if a client with that name in its certificate may call.
   std::optional<http::HttpResponse> refusal_of(const std::string& client_name);
-  /// POST /filter, /prioritize, /bind, of the scheduler, and the same below /forwarded, of another replica.
+  /// POST /filter, /prioritize, /bind, /preempt, of the scheduler, and the same below /forwarded, of another replica.
   void answer(http::HttpRequest request, http::HttpServer::Handlers::Respond respond);
   /// Empty: it is ready. Else what is missing: what it has to know, or a right. Of a replica that does not lead the
   /// same is asked, as it may lead at any time; an API server that is away takes nothing back.
@@ -80,14 +81,16 @@ class Extender {
   /// Null where it is not known any more.
   nlohmann::json node_json(const std::string& name) const;
   nlohmann::json promises_json() const;
+  nlohmann::json kept_json() const;
 
   void answer_here(const std::shared_ptr<Incoming>& call);
   void filter(const Incoming& call);
   void prioritize(const Incoming& call);
   void bind(const std::shared_ptr<Incoming>& call);
+  void preempt(const std::shared_ptr<Incoming>& call);
   void forward(const std::shared_ptr<Incoming>& call, const api::LeaderElection::Leader& leader);
   /// What a pod asks, from what was read of it before where that is known.
-  RecentDemands::Read demand_of(const ExtenderArgs& args);
+  RecentDemands::Read demand_of(const std::string& pod_version, const std::string& pod_json);
   /// An error that makes the scheduler try the pod again.
   void refuse(const Incoming& call, const std::string& why);
   void finish(const Incoming& call, std::string body, const char* outcome);
@@ -114,6 +117,7 @@ class Extender {
   std::unique_ptr<api::Reflector> reflector_;
   std::unique_ptr<api::LeaderElection> election_;
   std::unique_ptr<Binder> binder_;
+  std::unique_ptr<Preemptor> preemptor_;
 };
 
 }  // namespace topolet::extender

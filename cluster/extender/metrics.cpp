@@ -51,6 +51,8 @@ std::string Metrics::text(const Numbers& now) const {
       static_cast<double>(now.stale_nodes));
   add({"topolet_extender_promises", "Pods whose zones are kept free until their node counts them."},
       static_cast<double>(now.promises));
+  add({"topolet_extender_kept", "Zones on nodes that are kept for pods for which others are evicted."},
+      static_cast<double>(now.kept));
   Table requests("topolet_extender_api_requests_total", "Requests to the API server by verb and status; 0: no answer.",
                  prometheus::MetricType::Counter);
   for (const auto& [request, count] : now.requests)

@@ -20,6 +20,7 @@ struct Numbers {
   std::size_t nodes = 0;
   std::size_t stale_nodes = 0;
   std::size_t promises = 0;
+  std::size_t kept = 0;
   api::ApiClient::Counts requests;
 };
 
@@ -28,7 +29,7 @@ class Metrics {
  public:
   Metrics();
 
-  /// `call`: filter, prioritize, bind, other. `outcome`: one of a few words that this program chooses.
+  /// `call`: filter, prioritize, bind, preempt, other. `outcome`: one of a few words that this program chooses.
   void add_call(const std::string& call, const std::string& outcome, std::chrono::nanoseconds duration);
   void add_refused_client() { refused_clients_.Increment(); }
   /// In the text format.

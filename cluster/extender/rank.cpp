@@ -54,9 +54,11 @@ FilterResult filter_nodes(const ZoneBook& book, const Demand& demand, const std:
         fits.has_value() || (fits.error().code == Code::kNotFound && demand.policy != ZonePolicy::kSingle);
     if (passes) {
       result.node_names.push_back(name);
-    } else {
-      result.unresolvable.emplace_back(name, "topolet: " + fits.error().message);
+      continue;
     }
+    // As one that more evictions could help, it would be given up for another node while its victims end.
+    const bool is_kept = name == demand.nominated_node || book.kept().has(name, demand.uid);
+    (is_kept ? result.failed : result.unresolvable).emplace_back(name, "topolet: " + fits.error().message);
   }
   return result;
 }

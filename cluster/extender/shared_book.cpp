@@ -3,6 +3,8 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "cluster/api/json_fields.hpp"
+
 namespace topolet::extender {
 
 RecentDemands::Read RecentDemands::find(const std::string& version) const {
@@ -31,7 +33,13 @@ void RecentDemands::add(const std::string& version, const std::string& uid, Read
 RecentDemands::Read read_demand_of(const nlohmann::json& object, const ZoneDefaults& defaults, SharedBook& shared) {
   const api::Pod pod = api::read_pod(object);
   MutexLock lock(shared.mutex);
-  return std::make_shared<const Result<Demand>>(read_demand(pod, defaults, shared.book.names()));
+  Result<Demand> demand = read_demand(pod, defaults, shared.book.names());
+  if (demand) {
+    const nlohmann::json& priority = api::field(object, "spec", "priority");
+    demand->priority = priority.is_number_integer() ? priority.get<std::int64_t>() : 0;
+    demand->nominated_node = api::text_field(object, "status", "nominatedNodeName");
+  }
+  return std::make_shared<const Result<Demand>>(std::move(demand));
 }
 
 }  // namespace topolet::extender

@@ -56,6 +56,44 @@ void append_list(std::string& out, char begin, char end, const Items& items, App
   out += end;
 }
 
+std::string version_of(const dom::object& pod) {
+  dom::object metadata;
+  if (pod.at_key("metadata").get(metadata)) return {};
+  return fmt::format("{} {}", text_in(metadata, "uid"), text_in(metadata, "resourceVersion"));
+}
+
+/// Of a MetaPod, or of a whole one.
+std::string uid_of(const dom::object& pod) {
+  if (const std::string_view uid = text_in(pod, "UID"); !uid.empty()) return std::string(uid);
+  dom::object metadata;
+  return pod.at_key("metadata").get(metadata) ? std::string() : std::string(text_in(metadata, "uid"));
+}
+
+Result<NodeVictims> read_victims(std::string_view node, const dom::element& element) {
+  NodeVictims victims{std::string(node), {}, 0};
+  dom::object object;
+  dom::array pods;
+  if (element.get(object) || object.at_key("Pods").get(pods))
+    return wrong(fmt::format("the victims on {} are no list of Pods", node));
+  for (const dom::element entry : pods) {
+    dom::object pod;
+    std::string uid = entry.get(pod) ? std::string() : uid_of(pod);
+    if (uid.empty()) return wrong(fmt::format("a victim on {} has no UID", node));
+    victims.uids.push_back(std::move(uid));
+  }
+  std::int64_t violations = 0;
+  if (!object.at_key("NumPDBViolations").get(violations)) victims.budget_violations = violations;
+  return victims;
+}
+
+void append_names(std::string& out, const std::vector<std::pair<std::string_view, std::string>>& refused) {
+  append_list(out, '{', '}', refused, [&](const auto& entry) {
+    append_text(out, entry.first);
+    out += ':';
+    append_text(out, entry.second);
+  });
+}
+
 }  // namespace
 
 Result<ExtenderArgs> read_extender_args(const std::string& body) {
@@ -79,9 +117,26 @@ Result<ExtenderArgs> read_extender_args(const std::string& body) {
     args.node_names.push_back(text);
   }
   args.pod_json = simdjson::to_string(pod);
-  dom::object metadata;
-  if (!pod.at_key("metadata").get(metadata))
-    args.pod_version = fmt::format("{} {}", text_in(metadata, "uid"), text_in(metadata, "resourceVersion"));
+  args.pod_version = version_of(pod);
+  return args;
+}
+
+Result<PreemptionArgs> read_preemption_args(const std::string& body) {
+  const Result<dom::object> object = parse_object(body);
+  if (!object) return object.error();
+  PreemptionArgs args;
+  dom::object pod;
+  if (object->at_key("Pod").get(pod)) return wrong("it has no Pod");
+  dom::object nodes;
+  if (object->at_key("NodeNameToMetaVictims").get(nodes) && object->at_key("NodeNameToVictims").get(nodes))
+    return wrong("it has no NodeNameToMetaVictims");
+  for (const auto& [name, victims] : nodes) {
+    Result<NodeVictims> read = read_victims(name, victims);
+    if (!read) return read.error();
+    args.nodes.push_back(*std::move(read));
+  }
+  args.pod_json = simdjson::to_string(pod);
+  args.pod_version = version_of(pod);
   return args;
 }
 
@@ -108,12 +163,14 @@ Result<BindingArgs> read_binding_args(const std::string& body) {
 std::string filter_result_text(const FilterResult& result) {
   std::string out = "{\"Nodes\":null,\"NodeNames\":";
   append_list(out, '[', ']', result.node_names, [&](std::string_view name) { append_text(out, name); });
-  out += ",\"FailedNodes\":null,\"FailedAndUnresolvableNodes\":";
-  append_list(out, '{', '}', result.unresolvable, [&](const auto& refused) {
-    append_text(out, refused.first);
-    out += ':';
-    append_text(out, refused.second);
-  });
+  out += ",\"FailedNodes\":";
+  if (result.failed.empty()) {
+    out += "null";
+  } else {
+    append_names(out, result.failed);
+  }
+  out += ",\"FailedAndUnresolvableNodes\":";
+  append_names(out, result.unresolvable);
   return out + ",\"Error\":\"\"}";
 }
 
@@ -132,6 +189,21 @@ std::string priorities_text(const std::vector<std::pair<std::string_view, int>>&
     out += fmt::format(",\"Score\":{}}}", score.second);
   });
   return out;
+}
+
+std::string preemption_result_text(const std::vector<NodeVictims>& nodes) {
+  std::string out = "{\"NodeNameToMetaVictims\":";
+  append_list(out, '{', '}', nodes, [&](const NodeVictims& victims) {
+    append_text(out, victims.node);
+    out += ":{\"Pods\":";
+    append_list(out, '[', ']', victims.uids, [&](const std::string& uid) {
+      out += "{\"UID\":";
+      append_text(out, uid);
+      out += '}';
+    });
+    out += fmt::format(",\"NumPDBViolations\":{}}}", victims.budget_violations);
+  });
+  return out + '}';
 }
 
 std::string binding_result_text(std::string_view error) {

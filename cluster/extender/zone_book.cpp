@@ -141,6 +141,7 @@ void ZoneBook::remove_node(const std::string& name) {
   Node& node = *found->second;
   node.is_published = false;
   node.is_silent = false;
+  kept_.drop_node(name);
   node.zones = {};
   node.zones.name = name;
   recount(node);
@@ -179,22 +180,57 @@ void ZoneBook::recount(Node& node) const {
   for (const Amounts& free : node.free) node.free_cpu.push_back(free.get(kCpu));
 }
 
+template <class Look>
+auto ZoneBook::look_for(const Node& node, const Demand& demand, Look look) const {
+  if (!kept_.any_for_others(node.zones.name, demand)) return look(free_zones(node));
+  const Room room = *room_for(node.zones.name, demand);
+  std::vector<std::int64_t> free_cpu;
+  for (const Amounts& free : room.free) free_cpu.push_back(free.get(kCpu));
+  return look(FreeZones{node.zones, room.free, free_cpu, room.has_promises, room.has_cpus, room.is_stale});
+}
+
+std::optional<ZoneBook::Room> ZoneBook::room_for(std::string_view name, const Demand& demand) const {
+  const Node* node = find(name);
+  if (node == nullptr || !node->is_published) return std::nullopt;
+  Room room{node->zones, node->free, node->has_promises, node->has_cpus, node->is_stale};
+  for (const Kept& kept : kept_.on(name)) {
+    if (!KeptZones::comes_before(kept, demand)) continue;
+    for (const auto& [index, amounts] : kept.taken) {
+      for (std::size_t zone = 0; zone < room.free.size(); ++zone) {
+        if (room.zones.zones[zone].os_index != index) continue;
+        room.has_promises[zone] = true;
+        for (const Ask& ask : amounts.asks()) room.free[zone].add(ask.resource, -ask.amount);
+      }
+    }
+  }
+  return room;
+}
+
+const Promise* ZoneBook::promise_of(std::string_view name, const std::string& uid) const {
+  const Node* node = find(name);
+  if (node == nullptr) return nullptr;
+  for (const std::uint64_t number : node->promises) {
+    if (promises_.at(number).uid == uid) return &promises_.at(number);
+  }
+  return nullptr;
+}
+
 Result<Fit> ZoneBook::fit(std::string_view name, const Demand& demand) const {
   const Node* node = find(name);
   if (node == nullptr || !node->is_published) return unknown_node();
-  return fit_zones(free_zones(*node), demand);
+  return look_for(*node, demand, [&](const FreeZones& zones) { return fit_zones(zones, demand); });
 }
 
 Status ZoneBook::check(std::string_view name, const Demand& demand) const {
   const Node* node = find(name);
   if (node == nullptr || !node->is_published) return unknown_node();
-  return check_zones(free_zones(*node), demand);
+  return look_for(*node, demand, [&](const FreeZones& zones) { return check_zones(zones, demand); });
 }
 
 Result<Choice> ZoneBook::choose(std::string_view name, const Demand& demand) const {
   const Node* node = find(name);
   if (node == nullptr || !node->is_published) return unknown_node();
-  return choose_zones(free_zones(*node), demand);
+  return look_for(*node, demand, [&](const FreeZones& zones) { return choose_zones(zones, demand); });
 }
 
 std::uint64_t ZoneBook::add(Promise promise) {
@@ -258,6 +294,7 @@ void ZoneBook::confirm(std::uint64_t number, Time now) {
   found->second.since = found->second.looked = now;
   const std::string uid = found->second.uid;
   release_others(uid, number);
+  kept_.drop(uid);
   const Node* node = find(found->second.node);
   if (node->is_published && node->zones.acknowledges(uid)) release(number);
 }
@@ -314,6 +351,7 @@ void ZoneBook::begin_term() {
     if (promise.state == Promise::State::kBound) numbers.push_back(number);
   }
   for (const std::uint64_t number : numbers) release(number);
+  kept_ = {};
 }
 
 std::vector<Promise> ZoneBook::due(Time now) const {

@@ -13,6 +13,7 @@
 
 #include "cluster/extender/choose.hpp"
 #include "cluster/extender/demand.hpp"
+#include "cluster/extender/kept_zones.hpp"
 #include "cluster/extender/node_zones.hpp"
 #include "core/base/result.hpp"
 
@@ -100,6 +101,10 @@ class ZoneBook {
   /// That stays promised, too, as it may still come true, but is no reason any more to ask for it again.
   void begin_term();
 
+  /// What is kept for pods for which others are evicted. A pod that is bound needs it no more.
+  KeptZones& kept() { return kept_; }
+  const KeptZones& kept() const { return kept_; }
+
   /// Those to be asked after.
   std::vector<Promise> due(Time now) const;
   /// The pod is alive and bound there: asked after again. After kPatience its node is stale. One whose object never
@@ -113,6 +118,17 @@ class ZoneBook {
     const std::vector<Amounts>& free;
     bool is_stale = false;  ///< or silent
   };
+  /// What a pod may count on there, for those who think of what would be if others ended.
+  struct Room {
+    NodeZones zones;
+    std::vector<Amounts> free;
+    std::vector<bool> has_promises;
+    bool has_cpus = false;
+    bool is_stale = false;
+  };
+  std::optional<Room> room_for(std::string_view node, const Demand& demand) const;
+  /// The promises made to the pod on the node; null if there is none.
+  const Promise* promise_of(std::string_view node, const std::string& uid) const;
   std::optional<NodeView> view(std::string_view node) const;
   std::vector<std::string> node_names() const;
   std::vector<Promise> promises() const;
@@ -141,6 +157,9 @@ class ZoneBook {
   static FreeZones free_zones(const Node& node) {
     return {node.zones, node.free, node.free_cpu, node.has_promises, node.has_cpus, node.is_stale, node.is_silent};
   }
+  /// Calls `look` with what the demand may count on: where something is kept there for others, less that.
+  template <class Look>
+  auto look_for(const Node& node, const Demand& demand, Look look) const;
   const Node* find(std::string_view node) const;
   std::uint64_t add(Promise promise);
   /// As it was when it was due; null if it has changed.
@@ -155,6 +174,7 @@ class ZoneBook {
 
   ResourceNames names_;
   Nodes nodes_;
+  KeptZones kept_;
   std::map<std::uint64_t, Promise> promises_;  ///< by number, the oldest first
   std::uint64_t last_promise_ = 0;
   std::uint64_t term_ = 0;

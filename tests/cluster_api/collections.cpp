@@ -62,6 +62,7 @@ std::vector<Collection> default_collections() {
        .selectable_fields = {"involvedObject.kind", "involvedObject.namespace", "involvedObject.name",
                              "involvedObject.uid", "reason", "reportingComponent", "source", "type"},
        .validate = event_mistake},
+      {.path = "/apis/policy/v1/poddisruptionbudgets", .kind = "PodDisruptionBudget", .is_namespaced = true},
       {.path = "/apis/coordination.k8s.io/v1/leases",
        .kind = "Lease",
        .is_namespaced = true,

@@ -196,6 +196,53 @@ TEST_F(ExtenderTest, IsNotReadyWithoutItsRightsAndStaysReadyWhereNobodyTellsThem
   EXPECT_TRUE(replica_->is_ready()) << "a server that is away takes nothing back";
 }
 
+TEST_F(ExtenderTest, EvictsAsManyOfOneZoneAsItTakesAndKeepsItForThePod) {
+  std::string acknowledged;
+  json offered = json::array();
+  std::map<std::string, int> zones;
+  for (int i = 0; i < 18; ++i) {
+    const std::string name = fmt::format("low-{}", i);
+    json low =
+        pod_object(name, {{.cpu = "1"}},
+                   {{"topolet.io/zone",
+                     fmt::format(R"({{"v":1,"node":"n1","zones":[{}],"containers":{{"main":[{}]}}}})", i % 2, i % 2)}});
+    low["spec"]["nodeName"] = "n1";
+    low["status"]["phase"] = "Running";
+    const std::string uid = server_.put(kPods, low)["metadata"]["uid"];
+    zones[uid] = i % 2;
+    acknowledged += (i > 0 ? "," : "") + uid.substr(0, 8);
+    if (i < 6) offered.push_back({{"UID", uid}});
+  }
+  const ZoneSpec one{.available = 1, .allocatable = 10};
+  publish({.zones = {one, one}, .policy = "single-numa-node", .acknowledged = acknowledged});
+  start();
+  json high = pod_object("high", {{.cpu = "8"}});
+  high["spec"]["priority"] = 1000;
+  high = server_.put(kPods, high);
+  const json args = {{"Pod", high},
+                     {"NodeNameToVictims", nullptr},
+                     {"NodeNameToMetaVictims", {{"n1", {{"Pods", offered}, {"NumPDBViolations", 0}}}}}};
+  const json answer = json::parse(call("/preempt", args.dump()).body, nullptr, false);
+  const json& victims = answer["NodeNameToMetaVictims"]["n1"]["Pods"];
+  ASSERT_EQ(victims.size(), 7U) << answer;
+  for (const json& victim : victims) EXPECT_EQ(zones.at(victim["UID"]), zones.at(victims[0]["UID"]));
+  EXPECT_EQ(answer["NodeNameToMetaVictims"]["n1"]["NumPDBViolations"], 0);
+  EXPECT_EQ(replica_->zones()["kept"][0]["pod"], "default/high");
+  EXPECT_THAT(replica_->metrics(), HasSubstr("\ntopolet_extender_kept 1\n"));
+  // While they end, no other node is looked for.
+  EXPECT_TRUE(filter("high", {"n1"})["FailedNodes"].contains("n1"));
+  // With whole pods, and with what nobody can serve.
+  const json whole = {{"Pod", high},
+                      {"NodeNameToVictims", {{"n1", {{"Pods", {pod("low-0")}}, {"NumPDBViolations", 0}}}}}};
+  EXPECT_EQ(json::parse(call("/preempt", whole.dump()).body)["NodeNameToMetaVictims"]["n1"]["Pods"].size(), 7U);
+  EXPECT_EQ(call("/preempt", "{}").status, 400);
+  make_pod("huge", {{.cpu = "11"}});
+  json huge = args;
+  huge["Pod"] = pod("huge");
+  huge["Pod"]["spec"]["priority"] = 1000;
+  EXPECT_EQ(json::parse(call("/preempt", huge.dump()).body)["NodeNameToMetaVictims"], json::object());
+}
+
 TEST_F(ExtenderTest, APodThatWantsNothingOfZonesIsBoundAsAnyOther) {
   start();
   make_pod("shared", {{.cpu = "500m"}});

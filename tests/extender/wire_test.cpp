@@ -44,6 +44,27 @@ TEST(WireTest, ExplainsWhatItCannotRead) {
               HasSubstr("its PodName is no name"));
 }
 
+TEST(WireTest, ReadsWhomASchedulerWouldEvict) {
+  const auto meta = read_preemption_args(
+      R"({"Pod":{"metadata":{"uid":"u","resourceVersion":"7"}},"NodeNameToVictims":null,"NodeNameToMetaVictims":
+          {"n1":{"Pods":[{"UID":"a"},{"UID":"b"}],"NumPDBViolations":1}}})");
+  ASSERT_TRUE(meta.has_value()) << meta.error().message;
+  EXPECT_EQ(meta->pod_version, "u 7");
+  ASSERT_EQ(meta->nodes.size(), 1U);
+  EXPECT_EQ(meta->nodes[0].uids, (std::vector<std::string>{"a", "b"}));
+  EXPECT_EQ(meta->nodes[0].budget_violations, 1);
+  EXPECT_EQ(json::parse(preemption_result_text(meta->nodes)), json::parse(R"({"NodeNameToMetaVictims":
+      {"n1":{"Pods":[{"UID":"a"},{"UID":"b"}],"NumPDBViolations":1}}})"));
+  const auto whole = read_preemption_args(
+      R"({"Pod":{},"NodeNameToVictims":{"n1":{"Pods":[{"metadata":{"uid":"a"}}],"NumPDBViolations":0}}})");
+  ASSERT_TRUE(whole.has_value()) << whole.error().message;
+  EXPECT_EQ(whole->nodes[0].uids, (std::vector<std::string>{"a"}));
+  for (const char* wrong : {"{}", R"({"Pod":{}})", R"({"Pod":{},"NodeNameToMetaVictims":{"n1":null}})",
+                            R"({"Pod":{},"NodeNameToMetaVictims":{"n1":{"Pods":[{}]}}})"})
+    EXPECT_FALSE(read_preemption_args(wrong).has_value()) << wrong;
+  EXPECT_EQ(preemption_result_text({}), R"({"NodeNameToMetaVictims":{}})");
+}
+
 TEST(WireTest, WritesWhatGoReads) {
   FilterResult result;
   result.node_names = {"n1", "a\"b"};

@@ -87,6 +87,8 @@ extenders:
   filterVerb: filter
   prioritizeVerb: prioritize
   bindVerb: bind
+  # Without it pods are evicted for one that has no zone afterwards, again and again.
+  preemptVerb: preempt
   # Beside 1 to 3 for each plugin of the scheduler.
   weight: 10
   nodeCacheCapable: true

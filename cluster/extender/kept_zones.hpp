@@ -1,0 +1,58 @@
+// Zones that are kept for pods for which others are evicted.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "cluster/extender/demand.hpp"
+#include "cluster/extender/resources.hpp"
+
+namespace topolet::extender {
+
+/// Other pods of a lower or the same priority do not get them, among them those that replace the evicted ones.
+struct Kept {
+  std::string uid;
+  std::string name;
+  std::string name_space;
+  std::string node;
+  std::int64_t priority = 0;
+  std::vector<std::pair<std::uint32_t, Amounts>> taken;  ///< by zone's os_index
+  std::chrono::steady_clock::time_point since{};
+  std::chrono::steady_clock::time_point until{};
+  bool is_nominated = false;  ///< the scheduler was seen to have chosen this node
+};
+
+/// A plain value.
+class KeptZones {
+ public:
+  /// Instead of what was kept for the pod on that node before.
+  void keep(Kept kept);
+  bool has(std::string_view node, const std::string& uid) const;
+  /// The scheduler has chosen the node: what is kept for the pod elsewhere is so no more.
+  void nominate(const std::string& uid, const std::string& node);
+  void drop(const std::string& uid);
+  void drop_node(const std::string& node) { by_node_.erase(node); }
+
+  const std::vector<Kept>& on(std::string_view node) const;
+  std::vector<Kept> all() const;
+  std::vector<Kept> of(const std::string& uid) const;
+
+  /// As a scheduler counts pods that are nominated to a node.
+  static bool comes_before(const Kept& kept, const Demand& demand) {
+    return kept.uid != demand.uid && kept.priority >= demand.priority;
+  }
+  bool any_for_others(std::string_view node, const Demand& demand) const;
+
+ private:
+  void drop_empty();
+
+  std::map<std::string, std::vector<Kept>, std::less<>> by_node_;
+};
+
+}  // namespace topolet::extender
