@@ -6,6 +6,8 @@
 #include <cstdlib>
 #include <optional>
 #include <string>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "cluster/agent/kubernetes/metrics.hpp"
@@ -40,6 +42,8 @@ struct Options {
   std::string node_name;
   std::string pod_resources;
   unsigned scheduler_resync_s = 5;
+  std::vector<std::string> scheduler_names;
+  std::string extender_lease;
   std::string log_level;
 };
 
@@ -77,6 +81,15 @@ po::options_description table(Options& options) {
       "topoletd; none: leave that unread");
   add("scheduler-resync", po::value(&options.scheduler_resync_s)->default_value(5)->value_name("SECONDS"),
       "cacheResyncPeriodSeconds of the scheduler's NodeResourceTopologyMatch, 1 to 600");
+  add("scheduler-name",
+      po::value(&options.scheduler_names)
+          ->default_value({"topolet", "topology-aware"}, "topolet topology-aware")
+          ->value_name("NAME"),
+      "a scheduler that asks for zones, as in schedulerName of its pods: it is made to try them again when a zone of "
+      "this node has grown; may be given several times");
+  add("extender-lease", po::value(&options.extender_lease)->default_value(kNone)->value_name("NAMESPACE/NAME"),
+      "the Lease by which a topolet-extender leads: while it is renewed, the extender alone makes schedulers try pods "
+      "again; none: this agent does");
   add("log-level", po::value(&options.log_level)->default_value("info")->value_name("LEVEL"),
       "trace, debug, info, warn, error or off");
   add("help", "print this text and exit");
@@ -93,6 +106,13 @@ std::string path_of(const std::string& socket) {
 bool is_node_name(const std::string& name) {
   return !name.empty() && name.size() <= 253 &&
          name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-.") == std::string::npos && name.front() != '.';
+}
+
+/// Namespace and name; nothing for none.
+std::pair<std::string, std::string> lease_of(const std::string& option) {
+  const std::size_t slash = option.find('/');
+  if (option == kNone || slash == std::string::npos) return {};
+  return {option.substr(0, slash), option.substr(slash + 1)};
 }
 
 /// What is wrong with the options; nothing if they are right.
@@ -114,6 +134,16 @@ std::optional<std::string> mistake_in(const Options& options) {
       return fmt::format("--control={}: write unix:///absolute/path or none", options.control);
     if (options.kubernetes == kNone)
       return fmt::format("--control={}: there is nothing to tell without --kubernetes", options.control);
+  }
+  for (const std::string& name : options.scheduler_names) {
+    if (!is_node_name(name))
+      return fmt::format("--scheduler-name={}: a scheduler's name has small letters, digits, '-' and '.' only",
+                         printable(name, 300));
+  }
+  if (options.extender_lease != kNone) {
+    const auto [name_space, name] = lease_of(options.extender_lease);
+    if (!is_node_name(name_space) || !is_node_name(name))
+      return fmt::format("--extender-lease={}: write NAMESPACE/NAME, or none", printable(options.extender_lease, 300));
   }
   if (options.scheduler_resync_s < 1 || options.scheduler_resync_s > 600)
     return fmt::format("--scheduler-resync={}: write a number of seconds from 1 to 600", options.scheduler_resync_s);
@@ -141,6 +171,8 @@ Result<std::unique_ptr<Reporter>> make_reporter(const Options& options, Node& no
   reporting.node_name = options.node_name;
   reporting.token_file = server->token_file;
   reporting.scheduler_resync = std::chrono::seconds(options.scheduler_resync_s);
+  reporting.scheduler_names = options.scheduler_names;
+  std::tie(reporting.lease_namespace, reporting.lease_name) = lease_of(options.extender_lease);
   if (options.pod_resources != kNone) reporting.pod_resources = path_of(options.pod_resources);
   if (options.control != kNone) reporting.control_socket = path_of(options.control);
   return std::make_unique<Reporter>(std::move(reporting), *server, node, client, log);

@@ -18,6 +18,7 @@ struct ApiRequest {
   std::string path;          ///< with the query
   nlohmann::json body = {};  ///< null: none
   std::string content_type = "application/json";
+  std::string accept = "application/json";
   std::chrono::milliseconds timeout{10'000};
   /// Asked right before it is sent, which may be later than it was asked for: false, and it is not sent.
   std::function<bool()> is_still_wanted = {};

@@ -114,7 +114,7 @@ HttpRequest ApiClient::http_request(const ApiRequest& request) {
   http.method = request.method;
   http.path = request.path;
   http.timeout = request.timeout;
-  http.headers = {"Accept: application/json", "User-Agent: topolet"};
+  http.headers = {"Accept: " + request.accept, "User-Agent: topolet"};
   if (!request.body.is_null()) {
     http.headers.push_back("Content-Type: " + request.content_type);
     http.body = request.body.dump(-1, ' ', false, json::error_handler_t::replace);

@@ -105,6 +105,7 @@ void Extender::stop() {
   });
   done.wait_for(kLongestEnd);
   loop_.stop();
+  waker_.reset();
   preemptor_.reset();
   binder_.reset();
   election_.reset();
@@ -124,6 +125,7 @@ void Extender::begin_on_loop() {
   Preemptor::Options preempting;
   preempting.defaults = options_.defaults;
   preemptor_ = std::make_unique<Preemptor>(client_, shared_, std::move(preempting), log_);
+  waker_ = std::make_unique<Waker>(client_, shared_, wake_ups_, log_);
   api::Reflector::Options following;
   following.name = "the NodeResourceTopologies";
   following.path = kTopologyPath;
@@ -170,12 +172,14 @@ void Extender::begin_leading() {
   leads_ = true;
   binder_->begin();
   preemptor_->begin();
+  waker_->begin();
 }
 
 void Extender::end_leading() {
   leads_ = false;
   binder_->end();
   preemptor_->end();
+  waker_->end();
 }
 
 /// Nobody tells of an agent that has ended.
@@ -291,8 +295,19 @@ void Extender::filter(const Incoming& call) {
   } else {
     MutexLock lock(shared_.mutex);
     result = filter_nodes(shared_.book, **demand, args->node_names);
+    note_waiting(**demand, result);
   }
   finish(call, filter_result_text(result), result.node_names.empty() ? "none fits" : "ok");
+}
+
+/// With the book's lock held. Who is woken when there is more.
+void Extender::note_waiting(const Demand& demand, const FilterResult& result) {
+  if (!result.node_names.empty()) return shared_.waiting.forget(demand.uid);
+  std::vector<std::string_view> nodes;
+  for (const auto* refused : {&result.failed, &result.unresolvable}) {
+    for (const auto& [node, why] : *refused) nodes.push_back(node);
+  }
+  shared_.waiting.reject(demand, nodes, options_.clock.steady());
 }
 
 void Extender::prioritize(const Incoming& call) {
@@ -388,6 +403,7 @@ std::string Extender::not_ready() const {
 std::string Extender::metrics() const {
   Numbers now;
   now.leads = leads_;
+  now.wake_ups = wake_ups_;
   now.requests = client_.counts();
   {
     MutexLock lock(shared_.mutex);
@@ -395,6 +411,7 @@ std::string Extender::metrics() const {
     now.stale_nodes = shared_.book.stale_nodes();
     now.promises = shared_.book.promise_count();
     now.kept = shared_.book.kept().all().size();
+    now.waiting = shared_.waiting.size();
   }
   return metrics_.text(now);
 }

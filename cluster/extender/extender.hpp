@@ -21,6 +21,7 @@
 #include "cluster/extender/metrics.hpp"
 #include "cluster/extender/preemptor.hpp"
 #include "cluster/extender/shared_book.hpp"
+#include "cluster/extender/waker.hpp"
 #include "cluster/http/http_server.hpp"
 #include "cluster/http/tls_files.hpp"
 #include "core/base/clock.hpp"
@@ -85,6 +86,7 @@ class Extender {
 
   void answer_here(const std::shared_ptr<Incoming>& call);
   void filter(const Incoming& call);
+  void note_waiting(const Demand& demand, const FilterResult& result) TOPOLET_REQUIRES(shared_.mutex);
   void prioritize(const Incoming& call);
   void bind(const std::shared_ptr<Incoming>& call);
   void preempt(const std::shared_ptr<Incoming>& call);
@@ -118,6 +120,8 @@ class Extender {
   std::unique_ptr<api::LeaderElection> election_;
   std::unique_ptr<Binder> binder_;
   std::unique_ptr<Preemptor> preemptor_;
+  std::unique_ptr<Waker> waker_;
+  std::atomic<std::uint64_t> wake_ups_{0};
 };
 
 }  // namespace topolet::extender

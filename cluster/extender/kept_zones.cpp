@@ -29,17 +29,17 @@ bool KeptZones::any_for_others(std::string_view node, const Demand& demand) cons
 void KeptZones::nominate(const std::string& uid, const std::string& node) {
   for (auto& [name, all] : by_node_) {
     for (Kept& kept : all) kept.is_nominated = kept.is_nominated || (kept.uid == uid && kept.node == node);
-    std::erase_if(all, [&](const Kept& kept) { return kept.uid == uid && kept.node != node; });
   }
-  drop_empty();
+  erase(uid, node);
 }
 
-void KeptZones::drop(const std::string& uid) {
-  for (auto& [name, all] : by_node_) std::erase_if(all, [&](const Kept& kept) { return kept.uid == uid; });
-  drop_empty();
-}
+void KeptZones::drop(const std::string& uid) { erase(uid, {}); }
 
-void KeptZones::drop_empty() {
+void KeptZones::erase(const std::string& uid, std::string_view but_node) {
+  for (auto& [name, all] : by_node_) {
+    if (name == but_node) continue;
+    if (std::erase_if(all, [&](const Kept& kept) { return kept.uid == uid; }) > 0) freed_.insert(name);
+  }
   std::erase_if(by_node_, [](const auto& entry) { return entry.second.empty(); });
 }
 

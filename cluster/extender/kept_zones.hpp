@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -39,6 +40,9 @@ class KeptZones {
   void drop(const std::string& uid);
   void drop_node(const std::string& node) { by_node_.erase(node); }
 
+  /// Nodes where something is not kept any more, since this was asked last.
+  std::set<std::string> take_freed() { return std::exchange(freed_, {}); }
+
   const std::vector<Kept>& on(std::string_view node) const;
   std::vector<Kept> all() const;
   std::vector<Kept> of(const std::string& uid) const;
@@ -50,9 +54,10 @@ class KeptZones {
   bool any_for_others(std::string_view node, const Demand& demand) const;
 
  private:
-  void drop_empty();
+  void erase(const std::string& uid, std::string_view but_node);
 
   std::map<std::string, std::vector<Kept>, std::less<>> by_node_;
+  std::set<std::string> freed_;
 };
 
 }  // namespace topolet::extender

@@ -53,6 +53,11 @@ std::string Metrics::text(const Numbers& now) const {
       static_cast<double>(now.promises));
   add({"topolet_extender_kept", "Zones on nodes that are kept for pods for which others are evicted."},
       static_cast<double>(now.kept));
+  add({"topolet_extender_waiting", "Pods that no node had a zone for when a scheduler asked last."},
+      static_cast<double>(now.waiting));
+  add({"topolet_extender_wake_ups_total", "Times that schedulers were told that there is room again.",
+       prometheus::MetricType::Counter},
+      static_cast<double>(now.wake_ups));
   Table requests("topolet_extender_api_requests_total", "Requests to the API server by verb and status; 0: no answer.",
                  prometheus::MetricType::Counter);
   for (const auto& [request, count] : now.requests)

@@ -8,6 +8,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <string>
 
 #include "cluster/api/api_client.hpp"
@@ -21,6 +22,8 @@ struct Numbers {
   std::size_t stale_nodes = 0;
   std::size_t promises = 0;
   std::size_t kept = 0;
+  std::size_t waiting = 0;
+  std::uint64_t wake_ups = 0;
   api::ApiClient::Counts requests;
 };
 

@@ -11,6 +11,7 @@
 
 #include "cluster/extender/demand.hpp"
 #include "cluster/extender/heartbeats.hpp"
+#include "cluster/extender/waiting_pods.hpp"
 #include "cluster/extender/zone_book.hpp"
 #include "core/base/mutex.hpp"
 
@@ -20,6 +21,7 @@ struct SharedBook {
   Mutex mutex;
   ZoneBook book TOPOLET_GUARDED_BY(mutex);
   Heartbeats heartbeats TOPOLET_GUARDED_BY(mutex);
+  WaitingPods waiting TOPOLET_GUARDED_BY(mutex);
   bool is_synced TOPOLET_GUARDED_BY(mutex) = false;  ///< all nodes' objects were read once
   std::atomic<bool> has_waiting_binds = false;       ///< more than the API server is given at once
 };

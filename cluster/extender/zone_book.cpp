@@ -81,6 +81,16 @@ std::vector<std::pair<std::uint32_t, Amounts>> taken_by_pod(const NodeZones* nod
   return taken;
 }
 
+bool has_more(const std::vector<Amounts>& now, const std::vector<Amounts>& before) {
+  if (now.size() > before.size()) return true;
+  for (std::size_t zone = 0; zone < now.size(); ++zone) {
+    for (const Ask& ask : now[zone].asks()) {
+      if (ask.amount > before[zone].get(ask.resource)) return true;
+    }
+  }
+  return false;
+}
+
 Error unknown_node() { return {Code::kNotFound, "publishes no NodeResourceTopology"}; }
 
 }  // namespace
@@ -159,8 +169,15 @@ void ZoneBook::keep_only(const std::vector<std::string>& names) {
   }
 }
 
-void ZoneBook::recount(Node& node) const {
-  node.free.clear();
+std::set<std::string> ZoneBook::take_grown() {
+  std::set<std::string> grown = kept_.take_freed();
+  grown.merge(std::exchange(grown_, {}));
+  return grown;
+}
+
+void ZoneBook::recount(Node& node) {
+  const std::vector<Amounts> before = std::exchange(node.free, {});
+  const bool was_stale = node.is_stale;
   for (const Zone& zone : node.zones.zones) node.free.push_back(zone.available);
   node.has_promises.assign(node.free.size(), false);
   node.is_stale = node.never_acknowledges && !node.zones.has_acknowledgements;
@@ -175,6 +192,7 @@ void ZoneBook::recount(Node& node) const {
       }
     }
   }
+  if (has_more(node.free, before) || (was_stale && !node.is_stale)) grown_.insert(node.zones.name);
   node.has_cpus = node.zones.publishes(kCpu);
   node.free_cpu.clear();
   for (const Amounts& free : node.free) node.free_cpu.push_back(free.get(kCpu));

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -113,6 +114,9 @@ class ZoneBook {
   /// The pod is not there any more. Nothing is dropped that has changed since it was due.
   void drop(const Promise& due);
 
+  /// Nodes that have more of something in a zone than before, since this was asked last.
+  std::set<std::string> take_grown();
+
   struct NodeView {
     const NodeZones& zones;
     const std::vector<Amounts>& free;
@@ -169,12 +173,13 @@ class ZoneBook {
   /// Of this term. 0: there is none.
   std::uint64_t find_promise(const std::string& uid, const std::string& node) const;
   void remove(std::uint64_t number);
-  void recount(Node& node) const;
+  void recount(Node& node);
   void drop_if_empty(const std::string& name);
 
   ResourceNames names_;
   Nodes nodes_;
   KeptZones kept_;
+  std::set<std::string> grown_;
   std::map<std::uint64_t, Promise> promises_;  ///< by number, the oldest first
   std::uint64_t last_promise_ = 0;
   std::uint64_t term_ = 0;

@@ -42,9 +42,6 @@ constexpr int kMaxDeletions = 2;
 /// After so many conflicts in a row somebody writes all the time, and waiting is better than racing.
 constexpr int kMaxConflicts = 3;
 constexpr std::size_t kRememberedVersions = 16;
-/// A change of the node's object is what makes schedulers look again at pods that did not fit.
-constexpr const char* kGrownAnnotation = "topolet.io/grown";
-constexpr std::chrono::seconds kWakeUpPeriod{1};
 
 /// Who changed an object last, as far as it says so.
 std::string last_writer(const json& object) {
@@ -57,14 +54,6 @@ std::string last_writer(const json& object) {
     writer = text_field(entry, "manager");
   }
   return writer.empty() ? "another program" : writer;
-}
-
-bool waits_rejected(const json& pod) {
-  const auto& conditions = list_field(pod, "status", "conditions");
-  return std::any_of(conditions.begin(), conditions.end(), [](const json& condition) {
-    return text_field(condition, "type") == "PodScheduled" && text_field(condition, "status") == "False" &&
-           text_field(condition, "reason") == "Unschedulable";
-  });
 }
 
 /// Devices of an init container are reused by those after it, also by other init containers. All others are their
@@ -105,7 +94,8 @@ Publisher::Publisher(Options options, Deps deps)
     : options_(std::move(options)),
       deps_(std::move(deps)),
       trouble_(fmt::format("the NodeResourceTopology {} cannot be written", options_.node_name), deps_.log),
-      wake_trouble_("schedulers cannot be told that there is room again", deps_.log),
+      waker_({options_.node_name, options_.scheduler_names, options_.lease_namespace, options_.lease_name}, deps_.api,
+             deps_.log),
       owner_(options_.node_name, deps_.api, deps_.log),
       setup_warnings_(options_.node_name, deps_.log),
       urgent_writes_(kUrgentBurst),
@@ -289,7 +279,7 @@ void Publisher::written(const json& before, json object) {
     ++(was_touch ? counts_.touches : counts_.heartbeats);
   } else {
     touch_later();
-    if (before.is_object() && has_grown(before, current_)) wake_schedulers();
+    if (before.is_object() && has_grown(before, current_)) waker_.zone_has_grown();
   }
   end_attempt();
 }
@@ -389,32 +379,4 @@ void Publisher::note_deletion() {
   deletions_in_a_row_ = is_again ? deletions_in_a_row_ + 1 : 1;
   if (deletions_in_a_row_ > kMaxDeletions) not_before_ = std::max(not_before_, now + kContestedPeriod);
 }
-
-/// For schedulers that look at waiting pods again only when a Node has changed.
-void Publisher::wake_schedulers() {
-  if (deps_.api.now() < next_wake_up_) return;
-  next_wake_up_ = deps_.api.now() + kWakeUpPeriod;
-  constexpr const char* kWaiting =
-      "/api/v1/pods?limit=50&resourceVersion=0&fieldSelector=spec.nodeName%3D%2Cstatus.phase%3DPending";
-  deps_.api.request({.verb = "list", .path = kWaiting}, [this](const api::ApiAnswer& answer) {
-    if (!answer.ok()) return wake_trouble_.failed(answer.error);
-    const auto& pods = list_field(answer.body, "items");
-    if (std::any_of(pods.begin(), pods.end(), waits_rejected)) annotate_node();
-  });
-}
-
-void Publisher::annotate_node() {
-  api::ApiRequest request{
-      .verb = "patch",
-      .method = "PATCH",
-      .path = "/api/v1/nodes/" + options_.node_name,
-      .body = {{"metadata", {{"annotations", {{kGrownAnnotation, api::time_text(deps_.api.wall_time())}}}}}},
-      .content_type = "application/merge-patch+json"};
-  deps_.api.request(std::move(request), [this](const api::ApiAnswer& answer) {
-    if (!answer.ok()) return wake_trouble_.failed(answer.error);
-    ++counts_.wake_ups;
-    wake_trouble_.works();
-  });
-}
-
 }  // namespace topolet::agent

@@ -10,11 +10,13 @@
 #include <optional>
 #include <random>
 #include <string>
+#include <vector>
 
 #include "cluster/agent/kubernetes/bound_pods.hpp"
 #include "cluster/agent/kubernetes/device_inventory.hpp"
 #include "cluster/agent/kubernetes/node_owner.hpp"
 #include "cluster/agent/kubernetes/setup_warnings.hpp"
+#include "cluster/agent/kubernetes/waker.hpp"
 #include "cluster/api/api.hpp"
 #include "cluster/api/trouble_log.hpp"
 #include "core/base/log.hpp"
@@ -33,6 +35,10 @@ class Publisher {
     /// The longest time between two writes, and up to a tenth less: by the field that each of them changes, readers
     /// know that the object is kept up.
     std::chrono::milliseconds heartbeat{45'000};
+    /// As those of Waker.
+    std::vector<std::string> scheduler_names = {};
+    std::string lease_namespace = {};
+    std::string lease_name = {};
   };
   struct Deps {
     api::Api& api;
@@ -72,7 +78,11 @@ class Publisher {
   void pod_was_bound() { schedule(Urgency::kUrgent); }
   /// The object as the API server has it; null: there is none. The first call lets publishing begin.
   void take_object(const nlohmann::json& object);
-  const Counts& counts() const { return counts_; }
+  Counts counts() const {
+    Counts counts = counts_;
+    counts.wake_ups = waker_.wake_ups();
+    return counts;
+  }
 
  private:
   using Time = api::Api::Clock::time_point;
@@ -105,15 +115,13 @@ class Publisher {
   bool judge(const nlohmann::json& object);
   void note_deletion();
   void look_for_node();
-  void wake_schedulers();
-  void annotate_node();
   std::string object_path() const;
   std::chrono::milliseconds jittered(std::chrono::milliseconds duration);
 
   const Options options_;
   const Deps deps_;
   api::TroubleLog trouble_;
-  api::TroubleLog wake_trouble_;
+  Waker waker_;
   std::minstd_rand random_{std::random_device{}()};
   Counts counts_;
 
@@ -142,7 +150,6 @@ class Publisher {
   Time not_before_{};     ///< after failures, and while another program writes
   double urgent_writes_;  ///< that may be made now
   Time urgent_counted_;
-  Time next_wake_up_{};
 };
 
 /// The devices of pods that are bound and have not been given out yet, by resource.

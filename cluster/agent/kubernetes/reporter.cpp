@@ -50,7 +50,11 @@ Reporter::Reporter(Options options, api::ApiServer server, Node& node, WatchClie
       events_(
           {.node_name = options_.node_name}, client_, [this] { return pod_reflector_.has_synced() ? &pods_ : nullptr; },
           log),
-      publisher_({.node_name = options_.node_name, .scheduler_resync = options_.scheduler_resync},
+      publisher_({.node_name = options_.node_name,
+                  .scheduler_resync = options_.scheduler_resync,
+                  .scheduler_names = options_.scheduler_names,
+                  .lease_namespace = options_.lease_namespace,
+                  .lease_name = options_.lease_name},
                  {.api = client_,
                   .node_state = [this] { return node_.reconciled_state(); },
                   .ask_what_fits =

@@ -32,6 +32,9 @@ class Reporter {
     std::string node_name = {};
     std::string pod_resources;  ///< the path of the kubelet's socket; empty: no devices
     std::chrono::milliseconds scheduler_resync{5000};
+    std::vector<std::string> scheduler_names = {};  ///< whose pods are woken when a zone has grown
+    std::string lease_namespace = {};               ///< of the Lease of topolet-extender; empty: there is none
+    std::string lease_name = {};
     std::string control_socket = {};  ///< topoletd's: a path; empty: what others say of the capacity stays unread
     std::string token_file = {};      ///< of the API server's client; empty: it has none
     Clock clock = {};

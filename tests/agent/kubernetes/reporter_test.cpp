@@ -92,6 +92,7 @@ class ReporterTest : public ::testing::Test {
     options.node_name = "n1";
     options.pod_resources = pod_resources;
     options.scheduler_resync = std::chrono::milliseconds(1000);
+    options.scheduler_names = {"topolet"};
     options.clock = clock;
     if (has_control_) options.control_socket = rig_.control_socket();
     reporter_ = std::make_unique<Reporter>(options, settings, *node_, *watch_, *log_);
@@ -353,7 +354,7 @@ TEST_F(ReporterTest, WakesSchedulersWhenThereIsRoomAgainAndPodsWait) {
   start();
   json waiting = pod("waiting", "1");
   waiting["spec"]["nodeName"] = "";
-  waiting["status"]["conditions"] = {{{"type", "PodScheduled"}, {"status", "False"}, {"reason", "Unschedulable"}}};
+  waiting["spec"]["schedulerName"] = "topolet";
   server_.put(kPods, pod("own", "1"));
   ASSERT_TRUE(published([](const json& now) { return attribute(now, "topolet.io/acked") == "uid-own"; }));
   const auto annotated = [&] { return server_.get(kNodes, "n1")->at("metadata").contains("annotations"); };

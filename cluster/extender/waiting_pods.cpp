@@ -1,0 +1,48 @@
+#include "cluster/extender/waiting_pods.hpp"
+
+#include <algorithm>
+
+namespace topolet::extender {
+namespace {
+
+constexpr std::size_t kMostPods = 10'000;
+/// Pods on nodes that are looked at together, while calls wait.
+constexpr std::size_t kMostLooks = 20'000;
+
+}  // namespace
+
+std::uint32_t WaitingPods::number_of(std::string_view node) {
+  return numbers_.emplace(node, static_cast<std::uint32_t>(numbers_.size())).first->second;
+}
+
+void WaitingPods::reject(const Demand& demand, const std::vector<std::string_view>& nodes, Time now) {
+  if (pods_.size() >= kMostPods && !pods_.contains(demand.uid)) return;
+  Pod& pod = pods_[demand.uid];
+  pod.demand = demand;
+  pod.seen = now;
+  pod.is_woken = false;
+  // A scheduler asks for some of the nodes at a time.
+  for (const std::string_view node : nodes) pod.nodes.push_back(number_of(node));
+  std::sort(pod.nodes.begin(), pod.nodes.end());
+  pod.nodes.erase(std::unique(pod.nodes.begin(), pod.nodes.end()), pod.nodes.end());
+}
+
+std::optional<std::string> WaitingPods::find_fit(const ZoneBook& book, std::set<std::string>& grown, Time now) {
+  std::erase_if(pods_, [now](const auto& entry) { return now - entry.second.seen > kLongest; });
+  for (std::size_t looks = 0; !grown.empty() && looks < kMostLooks; looks += pods_.size() + 1) {
+    const std::string node = grown.extract(grown.begin()).value();
+    const auto number = numbers_.find(node);
+    if (number == numbers_.end()) continue;
+    for (const auto& [uid, pod] : pods_) {
+      const bool was_asked = std::binary_search(pod.nodes.begin(), pod.nodes.end(), number->second);
+      if (!pod.is_woken && was_asked && book.check(node, pod.demand)) return node;
+    }
+  }
+  return std::nullopt;
+}
+
+void WaitingPods::note_woken() {
+  for (auto& [uid, pod] : pods_) pod.is_woken = true;
+}
+
+}  // namespace topolet::extender

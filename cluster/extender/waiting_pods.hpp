@@ -1,0 +1,53 @@
+// Pods for which no node had a zone, and which of them a node that has more by now could take.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "cluster/extender/demand.hpp"
+#include "cluster/extender/zone_book.hpp"
+
+namespace topolet::extender {
+
+/// A plain value. A pod whose scheduler has not asked for it since it was woken is not woken again: it is gone, or will
+/// be asked for.
+class WaitingPods {
+ public:
+  using Time = ZoneBook::Time;
+
+  /// Schedulers try a pod again after five minutes in any case: after this it is gone.
+  static constexpr std::chrono::minutes kLongest{6};
+
+  /// No node had a zone for it; these had one that is too small, or none.
+  void reject(const Demand& demand, const std::vector<std::string_view>& nodes, Time now);
+  /// It has found a node.
+  void forget(const std::string& uid) { pods_.erase(uid); }
+  void clear() { pods_.clear(); }
+
+  /// Looks at some of the nodes, takes these out of `grown`, and returns the first that one of the pods fits on.
+  std::optional<std::string> find_fit(const ZoneBook& book, std::set<std::string>& grown, Time now);
+  /// All of them: whoever changes a Node wakes all.
+  void note_woken();
+  std::size_t size() const { return pods_.size(); }
+
+ private:
+  struct Pod {
+    Demand demand;
+    std::vector<std::uint32_t> nodes;  ///< numbers of those that it was rejected for, in order
+    Time seen{};
+    bool is_woken = false;
+  };
+  std::uint32_t number_of(std::string_view node);
+
+  std::unordered_map<std::string, Pod> pods_;  ///< by uid
+  std::unordered_map<std::string, std::uint32_t> numbers_;
+};
+
+}  // namespace topolet::extender
