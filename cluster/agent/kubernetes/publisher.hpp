@@ -65,8 +65,8 @@ class Publisher {
     std::uint64_t unplaced_containers = 0;
     bool has_node = false;                                   ///< the API server has a Node of this name
     std::map<std::string, std::string> setup_warnings = {};  ///< as setup_warnings() tells them
-    std::string trouble = {};  ///< why the last attempt failed; empty: it did not
-    bool is_refused = false;   ///< the same: by the API server, for lack of a right
+    std::string trouble = {};                                ///< why the last attempt failed; empty: it did not
+    bool is_refused = false;                                 ///< the same: by the API server, for lack of a right
   };
 
   Publisher(Options options, Deps deps);

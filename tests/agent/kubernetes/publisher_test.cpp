@@ -116,7 +116,11 @@ class PublisherTest : public ::testing::Test {
   std::function<void()> answer_;
   std::vector<milliseconds> asked_what_fits_;
   watch::v1::FitsRequest asked_;
-  Publisher publisher_{{.node_name = "n1", .scheduler_resync = milliseconds(1000), .heartbeat = hours(10'000), .scheduler_names = {"topolet"}}, deps()};
+  Publisher publisher_{{.node_name = "n1",
+                        .scheduler_resync = milliseconds(1000),
+                        .heartbeat = hours(10'000),
+                        .scheduler_names = {"topolet"}},
+                       deps()};
 };
 
 /// The same with heartbeats.
