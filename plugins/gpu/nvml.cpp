@@ -3,7 +3,7 @@
 #include <dlfcn.h>
 
 #include <array>
-#include <memory>
+#include <string>
 
 #include "plugins/gpu/text.hpp"
 
@@ -12,6 +12,7 @@ namespace {
 
 using NvmlDevice = void*;
 constexpr int kSuccess = 0;
+constexpr int kOtherVersionThanDriver = 18;  ///< NVML_ERROR_LIB_RM_VERSION_MISMATCH
 
 /// nvmlPciInfo_t in the NVML API reference.
 struct PciInfo {
@@ -76,6 +77,13 @@ std::string load_error(const std::string& library, const char* error) {
   return is_missing || text.empty() ? library + " is not installed" : library + " cannot be loaded: " + printable(text);
 }
 
+std::string init_error(const std::string& library, int status) {
+  const char* remedy = status == kOtherVersionThanDriver
+                           ? "; the driver was replaced since it was loaded, `topolet restart` loads the present one"
+                           : "";
+  return library + " cannot be initialised: NVML error " + std::to_string(status) + remedy;
+}
+
 void query(const NvmlFunctions& functions, NvmlDevices& result) {
   unsigned int count = 0;
   if (functions.count(&count) != kSuccess) result.error = "NVML cannot count the GPUs";
@@ -102,14 +110,15 @@ NvmlDevices query_nvml(const std::string& library) {
     result.error = "option nvml-library is empty";
     return result;
   }
-  const std::unique_ptr<void, int (*)(void*)> loaded(dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL), &dlclose);
+  // Never unloaded: each time that it is loaded it opens an event descriptor that its shutdown leaves open.
+  void* const loaded = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
   NvmlFunctions functions;
-  if (!loaded) {
+  if (loaded == nullptr) {
     result.error = load_error(library, dlerror());
-  } else if (!load_symbols(loaded.get(), functions)) {
+  } else if (!load_symbols(loaded, functions)) {
     result.error = library + " lacks functions of NVML that drivers since 2018 have";
   } else if (const int status = functions.init(); status != kSuccess) {
-    result.error = library + " cannot be initialised: NVML error " + std::to_string(status);
+    result.error = init_error(library, status);
   } else {
     query(functions, result);
     functions.shutdown();

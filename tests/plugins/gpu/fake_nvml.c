@@ -1,5 +1,8 @@
-/* Stands in for libnvidia-ml: two GPUs, the second with one MIG device. Written from the NVML API reference. */
+/* Stands in for libnvidia-ml: two GPUs, the second with one MIG device. Written from the NVML API reference. As that of
+ * driver 580 does, it keeps an event descriptor open from the first start after it was loaded. */
 #include <stdio.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
 
 typedef struct {
   char bus_id_legacy[16];
@@ -11,7 +14,12 @@ static int gpus[2];
 static int slice;
 
 /* NOLINTBEGIN(readability-identifier-naming): the names are NVML's */
-int nvmlInit_v2(void) { return 0; }
+int nvmlInit_v2(void) {
+  static int is_open;
+  if (!is_open && eventfd(0, EFD_CLOEXEC) >= 0) is_open = 1;
+  const char* status = getenv("TOPOLET_FAKE_NVML_STATUS");
+  return status != NULL ? atoi(status) : 0;
+}
 int nvmlShutdown(void) { return 0; }
 int nvmlDeviceGetCount_v2(unsigned int* count) {
   *count = 2;
