@@ -15,8 +15,9 @@ struct NvmlDevices {
   std::string error;                       ///< why nothing is known; empty after success
 };
 
-/// Loads the library, which stays in the process, and asks it. Nothing of it keeps a GPU in use afterwards. `library` is a
-/// name for the dynamic linker; if it is empty, nothing is loaded. Takes up to seconds where the driver has to wake GPUs.
+/// Loads the library, which stays in the process, and asks it. Nothing of it keeps a GPU in use afterwards. `library`
+/// is a name for the dynamic linker; if it is empty, nothing is loaded. Takes up to seconds where the driver has to
+/// wake GPUs.
 NvmlDevices query_nvml(const std::string& library);
 
 }  // namespace topolet::gpu

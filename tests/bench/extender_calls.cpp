@@ -100,7 +100,8 @@ void filter(benchmark::State& state, const std::string& cpu, int containers) {
   measure(state, cpu, containers, [](SharedBook& shared, const std::string& request) {
     const auto args = read_extender_args(request);
     const auto demand = read_demand_of(json::parse(args->pod_json), {}, shared);
-    if (!(*demand)->is_for_zones()) return filter_result_text({.node_names = args->node_names, .failed = {}, .unresolvable = {}});
+    if (!(*demand)->is_for_zones())
+      return filter_result_text({.node_names = args->node_names, .failed = {}, .unresolvable = {}});
     MutexLock lock(shared.mutex);
     return filter_result_text(filter_nodes(shared.book, **demand, args->node_names));
   });
