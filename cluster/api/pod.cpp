@@ -113,7 +113,10 @@ class PodReader {
       }
       const json& status = status_of(field(object_, "status", statuses), container.name);
       container.requests = requests(spec, status);
-      container.limits = read_amounts(field(spec, "resources", "limits"));
+      container.limits = limits(spec, status);
+      container.actual = read_amounts(field(status, "resources", "requests"));
+      container.is_created_anew_for_cpus = is_created_anew_for("cpu", spec);
+      container.is_created_anew_for_memory = is_created_anew_for("memory", spec);
       container.has_ended = has_ended(container.kind, spec, status);
       pod.containers.push_back(std::move(container));
     }
@@ -134,6 +137,19 @@ class PodReader {
     }
     wished.raise_to(had);
     return wished;
+  }
+
+  Amounts limits(const json& spec, const json& status) const {
+    const json& actual = field(status, "resources", "limits");
+    return read_amounts(resize_is_infeasible_ && actual.is_object() ? actual : field(spec, "resources", "limits"));
+  }
+
+  static bool is_created_anew_for(const std::string& resource, const json& spec) {
+    const auto& policies = list_field(spec, "resizePolicy");
+    return std::any_of(policies.begin(), policies.end(), [&resource](const json& policy) {
+      return text_field(policy, "resourceName") == resource &&
+             text_field(policy, "restartPolicy") == "RestartContainer";
+    });
   }
 
   bool has_ended(PodContainer::Kind kind, const json& spec, const json& status) const {

@@ -34,7 +34,11 @@ struct PodContainer {
   std::string name;
   Kind kind = Kind::kMain;
   Amounts requests;  ///< what the scheduler counts: during a resize the largest of what is, was and will be
-  Amounts limits;
+  Amounts limits;    ///< those that are wished, or, where a resize can never be done, those that it has
+  Amounts actual;    ///< requests that the kubelet has carried out; empty where it does not say
+  /// A resize of it is carried out by creating it anew.
+  bool is_created_anew_for_cpus = false;
+  bool is_created_anew_for_memory = false;
   bool has_ended = false;  ///< for good
 };
 

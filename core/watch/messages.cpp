@@ -224,6 +224,7 @@ Result<std::vector<engine::PendingContainer>> pending_of(const v1::FitsRequest& 
       return Error{Code::kInvalidArgument, fmt::format("the nodes of the devices of the pending container {}: {}",
                                                        container.name(), near.error().message)};
     pending.back().device_nodes = *std::move(near);
+    pending.back().grows = container.grows();
   }
   return pending;
 }

@@ -307,6 +307,9 @@ TEST(PendingContainerTest, IsReadWithItsAnnotations) {
   v1::FitsRequest request;
   *request.add_pending() = pending;
   EXPECT_THAT(pending_of(request)->at(0).after, ElementsAre("init"));
+  EXPECT_EQ(pending_of(request)->at(0).grows, "") << "who does not know the field tells of a container of its own";
+  request.mutable_pending(0)->set_grows("other");
+  EXPECT_EQ(pending_of(request)->at(0).grows, "other");
   pending.set_qos("Guaranteed");
   EXPECT_THAT(workload_of(pending).error().message, HasSubstr("has the QoS class 'Guaranteed'"));
   pending.set_qos("guaranteed");

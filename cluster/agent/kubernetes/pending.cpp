@@ -1,6 +1,9 @@
 #include "cluster/agent/kubernetes/pending.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -13,8 +16,12 @@ namespace {
 /// in each container.
 constexpr std::int64_t kLostMilli = 2;
 
+/// The kernel tells whole pages only.
+constexpr std::int64_t kLostBytes = 64 << 10;
+
 /// No name of a container can be like these.
-constexpr const char* kGrowth = "(growth)";
+constexpr const char* kGrowth = "(growth of {})";
+constexpr const char* kAgain = "(again {})";
 constexpr const char* kPod = "(pod)";
 
 /// "2Mi" as the container runtime writes it.
@@ -82,21 +89,44 @@ bool is_over(const api::Pod& pod, std::size_t position, const BookedOfPod& booke
                      });
 }
 
-/// By how much the containers that topoletd has request more than they had.
-api::Amounts growth_of(const api::Pod& pod, const BookedOfPod& booked) {
-  api::Amounts growth;
-  for (const api::PodContainer& container : pod.containers) {
-    const auto found = booked.find(container.name);
-    if (container.has_ended || container.kind == Kind::kInit || found == booked.end()) continue;
-    api::Amounts more = container.requests;
-    more.subtract(found->second.amounts);
-    if (more.cpu_milli <= kLostMilli) more.cpu_milli = 0;
-    // Of Burstable containers the runtime is told no memory request.
-    if (pod.qos != "guaranteed") more.memory_bytes = 0;
-    growth.add(more);
+struct Growth {
+  api::Amounts requests;
+  std::int64_t memory_limit_bytes = 0;
+
+  bool is_of_memory() const {
+    api::Amounts memory = requests;
+    memory.cpu_milli = 0;
+    return memory_limit_bytes > 0 || is_anything(memory);
   }
-  growth.devices.clear();
+};
+
+/// What is less than that may be lost in what topoletd is told.
+std::int64_t unless_lost(std::int64_t more, std::int64_t lost) { return more <= lost ? 0 : more; }
+
+/// By how much a container that topoletd has asks for more than it had.
+Growth growth_of(const api::Pod& pod, const api::PodContainer& container, const BookedContainer& booked) {
+  Growth growth;
+  api::Amounts& more = growth.requests;
+  more = container.requests;
+  more.subtract(booked.amounts);
+  more.cpu_milli = unless_lost(more.cpu_milli, kLostMilli);
+  more.devices.clear();
+  if (pod.qos != "guaranteed") {
+    // What topoletd knows of the memory that they request is an estimate.
+    const bool is_known = container.actual.memory_bytes > 0;
+    const std::int64_t missing = is_known ? container.requests.memory_bytes - container.actual.memory_bytes : 0;
+    more.memory_bytes = std::clamp<std::int64_t>(missing, 0, more.memory_bytes);
+    if (booked.memory_limit_bytes > 0 && container.limits.memory_bytes > booked.memory_limit_bytes)
+      growth.memory_limit_bytes = container.limits.memory_bytes - booked.memory_limit_bytes;
+  }
+  more.memory_bytes = unless_lost(more.memory_bytes, kLostBytes);
+  growth.memory_limit_bytes = unless_lost(growth.memory_limit_bytes, kLostBytes);
   return growth;
+}
+
+bool is_created_anew(const api::PodContainer& container, const BookedContainer& booked, const Growth& growth) {
+  return booked.has_failed || (container.is_created_anew_for_cpus && growth.requests.cpu_milli > 0) ||
+         (container.is_created_anew_for_memory && growth.is_of_memory());
 }
 
 /// What the pod requests as a whole, beyond all that its containers do.
@@ -126,6 +156,7 @@ BookedContainers booked_containers(const watch::v1::Snapshot& node) {
     const bool has_failed = container.phase() == "crashed";
     // Of two attempts the larger one: the older is about to end.
     found->second.amounts.raise_to(amounts_of(container));
+    found->second.memory_limit_bytes = std::max(found->second.memory_limit_bytes, container.memory_limit_bytes());
     found->second.has_failed = has_failed && (is_new || found->second.has_failed);
   }
   return booked;
@@ -146,7 +177,7 @@ std::int64_t whole_cpus_of(const std::vector<watch::v1::PendingContainer>& pendi
   for (const watch::v1::PendingContainer& container : pending) {
     const std::int64_t milli = container.cpu_request_milli();
     if (container.qos() != "guaranteed" || milli % 1000 != 0) continue;
-    if (ending.contains(container.name())) {
+    if (ending.contains(container.name()) && container.grows().empty()) {
       largest_init = std::max(largest_init, milli / 1000);
     } else {
       others += milli / 1000;
@@ -161,35 +192,83 @@ std::int64_t whole_cpus_of(const std::vector<watch::v1::PendingContainer>& pendi
   return std::max<std::int64_t>(0, std::max(largest_init, others) - held);
 }
 
+namespace {
+
+/// Puts together what one pod will ask for.
+class PendingOfPod {
+ public:
+  PendingOfPod(const api::Pod& pod, const BookedOfPod& booked, const NodesOfDevices& devices)
+      : pod_(pod), booked_(booked), devices_(devices) {}
+
+  std::vector<watch::v1::PendingContainer> all() && {
+    for (std::size_t i = 0; i < pod_.containers.size(); ++i) add(i);
+    pending_.insert(pending_.end(), growing_.begin(), growing_.end());
+    if (const api::Amounts rest = pod_level_rest(pod_); is_anything(rest))
+      pending_.push_back(shared_message_of(pod_, kPod, rest));
+    return std::move(pending_);
+  }
+
+ private:
+  void add(std::size_t position) {
+    const api::PodContainer& container = pod_.containers[position];
+    const auto found = booked_.find(container.name);
+    const bool is_booked = found != booked_.end();
+    const bool is_init = container.kind == Kind::kInit;
+    const bool is_done = container.has_ended || (is_init && is_over(pod_, position, booked_));
+    if (!is_done && !is_booked) pending_.push_back(whole(container, container.name));
+    if (is_init && (is_booked || !is_done)) ended_before_.push_back(container.name);
+    if (is_done || !is_booked) return;
+    const std::optional<watch::v1::PendingContainer> growth = growth_message(container, found->second);
+    if (!growth) return;
+    (is_init ? pending_ : growing_).push_back(*growth);
+    if (is_init) ended_before_.push_back(growth->name());
+  }
+
+  watch::v1::PendingContainer whole(const api::PodContainer& container, const std::string& name) const {
+    watch::v1::PendingContainer message = message_of(pod_, name, container.requests, container.limits);
+    message.mutable_after()->Assign(ended_before_.begin(), ended_before_.end());
+    if (const auto near = devices_.find(container.name); near != devices_.end()) {
+      NodeSet nodes;
+      for (const std::uint32_t node : near->second) nodes.insert(node);
+      message.set_device_nodes(nodes.to_string());
+    }
+    return message;
+  }
+
+  /// The last of `after` is the container itself where it is created anew.
+  std::optional<watch::v1::PendingContainer> growth_message(const api::PodContainer& container,
+                                                            const BookedContainer& booked) const {
+    const Growth growth = growth_of(pod_, container, booked);
+    if (growth.requests.cpu_milli == 0 && !growth.is_of_memory()) return std::nullopt;
+    watch::v1::PendingContainer message;
+    if (is_created_anew(container, booked, growth)) {
+      message = whole(container, fmt::format(kAgain, container.name));
+      if (message.after().empty() || *message.after().rbegin() != container.name) message.add_after(container.name);
+    } else {
+      api::Amounts limits = growth.requests;
+      limits.memory_bytes = growth.memory_limit_bytes;
+      message = message_of(pod_, fmt::format(kGrowth, container.name), growth.requests, limits);
+    }
+    message.set_grows(container.name);
+    return message;
+  }
+
+  const api::Pod& pod_;
+  const BookedOfPod& booked_;
+  const NodesOfDevices& devices_;
+  std::vector<watch::v1::PendingContainer> pending_;
+  std::vector<watch::v1::PendingContainer> growing_;  ///< of those that go on beside the others
+  std::vector<std::string> ended_before_;
+};
+
+}  // namespace
+
 std::vector<watch::v1::PendingContainer> pending_containers(const api::Pod& pod, const BookedContainers& booked,
                                                             const NodesOfDevices& devices) {
-  std::vector<watch::v1::PendingContainer> pending;
-  if (pod.is_terminal()) return pending;
+  if (pod.is_terminal()) return {};
   static const BookedOfPod kNone;
   const auto found = booked.find(pod.runtime_uid);
-  const BookedOfPod& mine = found == booked.end() ? kNone : found->second;
-  std::vector<std::string> ended_before;
-  for (std::size_t i = 0; i < pod.containers.size(); ++i) {
-    const api::PodContainer& container = pod.containers[i];
-    const bool is_init = container.kind == Kind::kInit;
-    const bool is_pending =
-        !container.has_ended && !mine.contains(container.name) && !(is_init && is_over(pod, i, mine));
-    if (is_pending) {
-      pending.push_back(message_of(pod, container.name, container.requests, container.limits));
-      pending.back().mutable_after()->Assign(ended_before.begin(), ended_before.end());
-      if (const auto near = devices.find(container.name); near != devices.end()) {
-        NodeSet nodes;
-        for (const std::uint32_t node : near->second) nodes.insert(node);
-        pending.back().set_device_nodes(nodes.to_string());
-      }
-    }
-    if (is_init && (is_pending || mine.contains(container.name))) ended_before.push_back(container.name);
-  }
-  if (const api::Amounts growth = growth_of(pod, mine); is_anything(growth))
-    pending.push_back(message_of(pod, kGrowth, growth, growth));
-  if (const api::Amounts rest = pod_level_rest(pod); is_anything(rest))
-    pending.push_back(shared_message_of(pod, kPod, rest));
-  return pending;
+  return PendingOfPod(pod, found == booked.end() ? kNone : found->second, devices).all();
 }
 
 }  // namespace topolet::agent

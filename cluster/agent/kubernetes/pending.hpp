@@ -14,7 +14,8 @@ namespace topolet::agent {
 
 struct BookedContainer {
   api::Amounts amounts;
-  bool has_failed = false;  ///< it does not run: its CPUs are kept for its next attempt
+  std::int64_t memory_limit_bytes = 0;  ///< 0: it has none
+  bool has_failed = false;              ///< it does not run: its CPUs are kept for its next attempt
 };
 /// What topoletd has booked, by the pod's uid at the runtime and then by the container's name.
 using BookedContainers = std::map<std::string, std::map<std::string, BookedContainer>>;
@@ -28,9 +29,10 @@ bool places_by_devices(const watch::v1::Snapshot& node);
 
 /// What the pod will still ask for, in the order in which it will: each container that topoletd does not have, with all
 /// that it requests, whatever others of the pod hold now. Of init containers that have ended before one begins,
-/// topoletd gives it the room, where it is in the same place. Then the growth of containers that are being resized, and
-/// what the pod requests as a whole beyond its containers; it shares CPUs. Nothing of a pod that has ended. A pod's
-/// overhead is in no zone, and is not in it.
+/// topoletd gives it the room, where it is in the same place. Then by how much the containers grow that are being
+/// resized in place, or, of those that are created anew for it, what they ask for then; and what the pod requests as a
+/// whole beyond its containers, which shares CPUs. Nothing of a pod that has ended. A pod's overhead is in no zone, and
+/// is not in it.
 std::vector<watch::v1::PendingContainer> pending_containers(const api::Pod& pod, const BookedContainers& booked,
                                                             const NodesOfDevices& devices = {});
 

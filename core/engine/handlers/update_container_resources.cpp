@@ -1,23 +1,12 @@
 #include "core/engine/handlers/update_container_resources.hpp"
 
 #include <utility>
+#include <variant>
 
 #include "core/engine/planning/memory_growth.hpp"
+#include "core/engine/planning/resize.hpp"
 
 namespace topolet::engine {
-namespace {
-
-/// Its CPUs are its own by topolet's choice.
-bool is_exclusive_by_topolet(const Allocation& allocation) {
-  return allocation.is_exclusive() && allocation.workload.kubelet_cpus.empty();
-}
-
-bool changes_cpu_count(const Allocation& before, const placement::Workload& requested, std::uint32_t cpus) {
-  const bool same = requested.demand.cpu_request_milli == before.workload.demand.cpu_request_milli;
-  return is_exclusive_by_topolet(before) && !same && cpus != before.placement.cpus.size();
-}
-
-}  // namespace
 
 void UpdateContainerResources::handle(const HandlerDeps& deps, const std::shared_ptr<cri::Call>& call) {
   Result<cri::UpdateRequest> update = cri::read_update_container_resources(call->request());
@@ -68,7 +57,7 @@ void UpdateContainerResources::decide(const Allocation& with_environment) {
   deps_.committer.commit(*event, [self = shared_from_this()] { self->wait_for_neighbours(); });
 }
 
-/// A resize keeps the mode, unless an exclusive container no longer requests whole CPUs.
+/// Nothing if it was denied; the call is answered then.
 std::optional<Event> UpdateContainerResources::choose_event(const Allocation& before) {
   placement::Workload requested = before.workload;
   requested.demand = apply_update(requested.demand, update_, deps_.demand_rules);
@@ -83,10 +72,12 @@ std::optional<Event> UpdateContainerResources::choose_event(const Allocation& be
                                      before.conflict;
   if (is_new_kubelet_cpuset && !stays_inside_kubelet_cpuset && !with_kubelet_cpuset.kubelet_cpus.empty())
     return follow_kubelet(with_kubelet_cpuset);
-  if (changes_cpu_count(before, requested, exclusive_cpus_for(requested, deps_.placer.rules())))
-    return change_size(before, requested);
-  if (needs_memory_decision(before, requested.demand)) return change_memory(before, requested);
-  return keep_cpus(requested);
+  std::variant<Event, placement::Decision> planned = plan_resize(deps_.placer, deps_.ledger(), before, requested);
+  if (auto* denial = std::get_if<placement::Decision>(&planned)) {
+    deny(requested, std::move(*denial));
+    return std::nullopt;
+  }
+  return std::get<Event>(std::move(planned));
 }
 
 /// It is to share the CPUs that it now has exclusively, because there are no others for it. They stay exclusive until
@@ -99,49 +90,11 @@ bool UpdateContainerResources::joins_pool_in_place(const Event& event) const {
          !decision.within.intersects(deps_.ledger().pool());
 }
 
-Event UpdateContainerResources::keep_cpus(const placement::Workload& requested) const {
-  const std::uint32_t cpus = exclusive_cpus_for(requested, deps_.placer.rules());
-  const bool later = !is_exclusive_by_topolet(before_) && cpus > 0 && before_.workload.kubelet_cpus.empty();
-  return event::DemandChanged{
-      requested.key, requested.demand,
-      later ? "new resources; it gets exclusive CPUs when it is next created" : "new resources; it keeps its CPUs"};
-}
-
 Event UpdateContainerResources::follow_kubelet(const placement::Workload& requested) const {
   Plan plan = deps_.placer.plan(deps_.ledger(), requested);
   const AuditEvent audit_event = plan.decision.conflict ? AuditEvent::kConflict : AuditEvent::kReplaced;
   if (requested.kubelet_mems.empty()) retain_memory_nodes(before_, deps_.placer.rules(), plan.decision.placement);
   return event::Moved{requested, std::move(plan), audit_event};
-}
-
-/// Nothing if it was denied; the call is answered then.
-std::optional<Event> UpdateContainerResources::change_memory(const Allocation& before,
-                                                             const placement::Workload& requested) {
-  std::optional<MemoryDecision> decided = decide_on_memory(deps_.placer, deps_.ledger(), before, requested);
-  if (!decided) return keep_cpus(requested);
-  if (decided->decision.denied) {
-    deny(requested, std::move(decided->decision));
-    return std::nullopt;
-  }
-  const std::string reason = "new resources; it keeps its CPUs; " + decided->decision.reason;
-  return event::DemandChanged{requested.key, requested.demand, reason, std::move(decided->decision),
-                              std::move(decided->yielding)};
-}
-
-/// Nothing if it was denied; the call is answered then.
-std::optional<Event> UpdateContainerResources::change_size(const Allocation& before,
-                                                           const placement::Workload& requested) {
-  Placer::Constraints constraints;
-  constraints.only_shared = exclusive_cpus_for(requested, deps_.placer.rules()) == 0;
-  constraints.keep = before.placement;
-  constraints.must_retain = true;
-  Plan plan = plan_other_size(deps_.placer, deps_.ledger(), before, requested, constraints);
-  if (plan.decision.denied) {
-    deny(requested, std::move(plan.decision));
-    return std::nullopt;
-  }
-  retain_memory_nodes(before, deps_.placer.rules(), plan.decision.placement);
-  return event::Moved{requested, std::move(plan), AuditEvent::kResized};
 }
 
 void UpdateContainerResources::deny(const placement::Workload& requested, placement::Decision decision) {

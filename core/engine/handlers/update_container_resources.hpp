@@ -23,10 +23,7 @@ class UpdateContainerResources : public std::enable_shared_from_this<UpdateConta
   /// `with_environment` is `before_` and, where policies are asked, what is never stored.
   void decide(const Allocation& with_environment);
   std::optional<Event> choose_event(const Allocation& before);
-  Event keep_cpus(const placement::Workload& requested) const;
   Event follow_kubelet(const placement::Workload& requested) const;
-  std::optional<Event> change_memory(const Allocation& before, const placement::Workload& requested);
-  std::optional<Event> change_size(const Allocation& before, const placement::Workload& requested);
   bool joins_pool_in_place(const Event& event) const;
   void deny(const placement::Workload& requested, placement::Decision decision);
   bool gains_nothing() const;

@@ -3,12 +3,16 @@
 #include <algorithm>
 #include <chrono>
 #include <functional>
+#include <limits>
 #include <map>
+#include <optional>
 #include <utility>
+#include <variant>
 
 #include "core/engine/planning/crash_hold.hpp"
 #include "core/engine/planning/init_room.hpp"
 #include "core/engine/planning/placer.hpp"
+#include "core/engine/planning/resize.hpp"
 #include "core/engine/planning/zone_and_devices.hpp"
 #include "core/engine/state/events.hpp"
 #include "core/engine/state/ledger.hpp"
@@ -99,6 +103,27 @@ std::uint32_t threads_of_largest_core(const topology::Topology& topology, const 
   return static_cast<std::uint32_t>(most);
 }
 
+bool is_among(const std::vector<std::string>& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+/// Nobody has less, whatever somebody tells, or more than can be counted.
+void grow_by(std::int64_t more, std::int64_t& amount) {
+  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+  more = std::max<std::int64_t>(0, more);
+  amount = amount > kMost - more ? kMost : amount + more;
+}
+
+/// What is not known of its request stays so, and what is not limited.
+void add_demand(const placement::Demand& more, placement::Demand& demand) {
+  grow_by(more.cpu_request_milli, demand.cpu_request_milli);
+  if (demand.cpu_limit_milli > 0) grow_by(more.cpu_limit_milli, demand.cpu_limit_milli);
+  const bool is_request_unknown = demand.memory_request_bytes == 0 && demand.memory_limit_bytes > 0;
+  if (!is_request_unknown) grow_by(more.memory_request_bytes, demand.memory_request_bytes);
+  grow_by(more.memory_limit_bytes, demand.memory_limit_bytes);
+  for (const auto& [size, bytes] : more.hugepage_limit_bytes) grow_by(bytes, demand.hugepage_limit_bytes[size]);
+}
+
 /// In no reserved namespace, and nobody's key.
 placement::Workload new_container(std::uint32_t cpus) {
   placement::Workload workload;
@@ -137,6 +162,9 @@ class Computation {
     const placement::ContainerKey key = workload.key;
     if (key.pod_uid != pod_uid_) finish_pod();
     pod_uid_ = key.pod_uid;
+    const bool is_created_anew = is_among(pending.after, pending.grows);
+    if (!pending.grows.empty() && !is_created_anew) return grow(pending);
+    const placement::Placement former = exclusive_placement_of(pending.grows);
     for (const std::string& name : pending.after) end_init(name);
     if (is_booked(key)) return;
     if (workload.settings.empty()) {
@@ -153,7 +181,7 @@ class Computation {
     constraints.zone = std::move(zone->nodes);
     const NodeSet near_devices = nodes_with_cpus(*placer_.topology(), pending.device_nodes);
     if (!near_devices.empty()) constraints.zone = near_devices;
-    constraints.keep = ledger_.former_placement(workload.key);
+    constraints.keep = pending.grows.empty() ? ledger_.former_placement(workload.key) : former;
     Plan plan = reclaim_and_plan(placer_, ledger_, workload, constraints);
     // It is placed near its devices where that can be, whatever numa.zone says of a scheduler's zone.
     if (plan.decision.denied && !near_devices.empty()) {
@@ -218,6 +246,55 @@ class Computation {
       init_room_.end_init(*init);
       ledger_.assume_released(placement::ContainerKey(init->workload.key));
     }
+  }
+
+  /// Of its attempts the newest that has not failed, else the newest.
+  const Allocation* find_newest(const std::string& name) const {
+    const Allocation* newest = nullptr;
+    const auto& allocations = ledger_.allocations();
+    for (auto next = allocations.lower_bound({pod_uid_, name, 0, ""}); next != allocations.end(); ++next) {
+      if (next->first.pod_uid != pod_uid_ || next->first.name != name) break;
+      const bool is_better = newest == nullptr || newest->phase == Phase::kCrashed;
+      if (is_better || next->second.phase != Phase::kCrashed) newest = &next->second;
+    }
+    return newest;
+  }
+  placement::Placement exclusive_placement_of(const std::string& name) const {
+    const Allocation* found = name.empty() ? nullptr : find_newest(name);
+    return found != nullptr && found->is_exclusive() ? found->placement : placement::Placement();
+  }
+
+  /// The kubelet asks for memory before it asks for CPUs, and either may be denied alone.
+  void grow(const PendingContainer& pending) {
+    const placement::Demand& more = pending.workload.demand;
+    placement::Demand memory = more;
+    memory.cpu_request_milli = memory.cpu_limit_milli = 0;
+    placement::Demand cpus;
+    cpus.cpu_request_milli = more.cpu_request_milli;
+    cpus.cpu_limit_milli = more.cpu_limit_milli;
+    std::optional<std::string> denied;
+    for (const placement::Demand* part : {&memory, &cpus}) {
+      const Allocation* before = find_newest(pending.grows);
+      if (before == nullptr || *part == placement::Demand()) continue;
+      placement::Workload requested = before->workload;
+      add_demand(*part, requested.demand);
+      requested.pod_nodes = ledger_.nodes_of_pod(requested.key.pod_uid, requested.key.sandbox_id);
+      if (std::optional<std::string> why = resize(Allocation(*before), requested); why && !denied) denied = why;
+    }
+    if (denied) fits_.unplaced.push_back({pending.workload.key, *denied});
+  }
+
+  /// The reason if it is denied. Until it is done, it has the CPUs that it would give up.
+  std::optional<std::string> resize(const Allocation& before, const placement::Workload& requested) {
+    if (before.placement.mode == placement::Mode::kForeign) return std::nullopt;
+    std::variant<Event, placement::Decision> planned = plan_resize(placer_, ledger_, before, requested);
+    if (const auto* denial = std::get_if<placement::Decision>(&planned)) return denial->reason;
+    Event event = std::get<Event>(std::move(planned));
+    const auto* moved = std::get_if<event::Moved>(&event);
+    if (moved != nullptr && moved->plan.decision.placement.mode != placement::Mode::kExclusive)
+      event = event::DemandChanged{requested.key, requested.demand, moved->plan.decision.reason};
+    ledger_.apply(compute_transition(ledger_, placer_.rules(), std::chrono::milliseconds(0), event));
+    return std::nullopt;
   }
 
   /// What the pod's init containers have beyond what the others will have stays taken.

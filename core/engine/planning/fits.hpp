@@ -43,6 +43,9 @@ struct PendingContainer {
   /// To which the devices are near that the kubelet has given it, where it is placed by them: its zone, whatever a
   /// scheduler has chosen. Empty: nobody knows, or nobody cares.
   NodeSet device_nodes = {};
+  /// A container of its pod in the ledger that is to have all this as well: it is being resized. Where it is among
+  /// those that end before, it is created anew, and asks for all this and no more. Empty: it is a container of its own.
+  std::string grows = {};
 };
 
 struct UnplacedContainer {
@@ -72,7 +75,8 @@ struct Fits {
 /// they must, with CPUs that are kept for failed containers. One that the ledger has, by the pod's uid and its name, is
 /// not placed again, and one that is denied takes nothing. Annotations are read here unless `settings` has some. One
 /// that comes `after` others may have their room; of each node counts the most that the pod will have there at a time,
-/// since nobody knows when it will be (InitRoom).
+/// since nobody knows when it will be (InitRoom). What one `grows` by is planned as its resize (plan_resize), and takes
+/// nothing where that would be denied; who would have fewer CPUs of its own by it keeps them meanwhile.
 ///
 /// A number is never too large. It is the largest possible unless policies deny smaller containers and grant larger
 /// ones with more CPUs in between than the largest core of the node has threads; see LargestGranted in fits.cpp.

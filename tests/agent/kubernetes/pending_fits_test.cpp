@@ -33,14 +33,18 @@ json sidecar_asking(const std::string& name, const std::string& cpu) {
   return made;
 }
 
-/// One node if that is enough.
+/// One node if that is enough, or one only.
 class FewestNodes final : public placement::Policy {
  public:
+  explicit FewestNodes(bool is_one_only) : is_one_only_(is_one_only) {}
   const std::string& name() const override { return name_; }
   Result<std::vector<placement::Verdict>> score(const placement::PolicyRequest& request) override {
     std::vector<placement::Verdict> verdicts;
-    for (const placement::Candidate& candidate : request.candidates)
-      verdicts.push_back({placement::Verdict::Kind::kScore, candidate.nodes.size() == 1 ? 100 : 0, "by nodes"});
+    for (const placement::Candidate& candidate : request.candidates) {
+      const bool is_one = candidate.nodes.size() == 1;
+      const auto kind = is_one_only_ && !is_one ? placement::Verdict::Kind::kReject : placement::Verdict::Kind::kScore;
+      verdicts.push_back({kind, is_one ? 100 : 0, "by nodes"});
+    }
     return verdicts;
   }
   Result<placement::Pick> pick(const placement::PolicyRequest&, std::size_t, const CpuSet&, std::size_t) override {
@@ -48,6 +52,7 @@ class FewestNodes final : public placement::Policy {
   }
 
  private:
+  const bool is_one_only_;
   std::string name_ = "fewest";
 };
 
@@ -88,12 +93,15 @@ class PendingFits : public ::testing::Test {
     }
     const auto pending = watch::pending_of(request);
     EXPECT_TRUE(pending.has_value());
-    const engine::Placer placer(
-        {topology_, placement::make_candidates(*topology_, topology_->allowed), rules_,
-         [policy = std::make_shared<FewestNodes>()](const auto& asked, const placement::PlacementRules& rules) {
-           return decide(*asked, rules, {{policy, 1, true}});
-         }});
-    return compute_fits(placer, held, *pending);
+    return compute(*pending);
+  }
+  engine::Fits compute(const std::vector<engine::PendingContainer>& pending) const {
+    const engine::Placer placer({topology_, placement::make_candidates(*topology_, topology_->allowed), rules_,
+                                 [policy = std::make_shared<FewestNodes>(is_one_only_)](
+                                     const auto& asked, const placement::PlacementRules& rules) {
+                                   return decide(*asked, rules, {{policy, 1, true}});
+                                 }});
+    return compute_fits(placer, ledger(), pending);
   }
   std::vector<std::uint32_t> available(const json& pod) { return available_for({pod}); }
   std::vector<std::uint32_t> available_for(const std::vector<json>& pods) {
@@ -105,6 +113,7 @@ class PendingFits : public ::testing::Test {
 
   std::shared_ptr<const topology::Topology> topology_;
   placement::PlacementRules rules_;
+  bool is_one_only_ = false;
   std::vector<engine::Allocation> allocations_;
   json annotations_ = json::object();
   json status_ = {{"phase", "Pending"}, {"qosClass", "Guaranteed"}};
@@ -208,6 +217,111 @@ TEST_F(PendingFits, LeaveTheCpusOfAPodAsAWholeShared) {
   book("init", {});
   EXPECT_THAT(available(whole), ElementsAre(10, 10));
   EXPECT_EQ(last_.nodes[0].booked_memory_bytes + last_.nodes[1].booked_memory_bytes, 4 * kGibi);
+}
+
+/// A container of this size, on CPUs of its own; it has one GiB.
+std::vector<json> grown(const std::string& cpus, const std::string& memory = "1Gi") {
+  return {asking("main", cpus, memory)};
+}
+
+TEST_F(PendingFits, CountAResizeWhereTheContainerIs) {
+  is_one_only_ = true;
+  book("main", CpuSet::range(0, 3));
+  EXPECT_THAT(available(pod(grown("6"), {})), ElementsAre(4, 10));
+  EXPECT_THAT(last_.unplaced, IsEmpty());
+  EXPECT_THAT(available(pod(grown("10"), {})), ElementsAre(0, 9)) << "one stays shared";
+}
+
+TEST_F(PendingFits, TakeNoOtherNodeForAResizeThatDoesNotFitThere) {
+  is_one_only_ = true;
+  book("main", CpuSet::range(0, 3));
+  book_another(CpuSet::range(4, 8));
+  EXPECT_THAT(available(pod(grown("8"), {})), ElementsAre(1, 10)) << "it would be denied";
+  ASSERT_THAT(last_.unplaced, SizeIs(1));
+  EXPECT_EQ(last_.unplaced[0].key.name, "(growth of main)");
+}
+
+TEST_F(PendingFits, TakeAnotherNodeForAResizeWherePoliciesGrantIt) {
+  book("main", CpuSet::range(0, 3));
+  book_another(CpuSet::range(4, 8));
+  EXPECT_THAT(available(pod(grown("8"), {})), ElementsAre(0, 6)) << "one stays shared";
+  EXPECT_THAT(last_.unplaced, IsEmpty());
+}
+
+TEST_F(PendingFits, CountAResizeOfAContainerOnSeveralNodesOnThese) {
+  book("main", CpuSet::range(8, 11));
+  book_another(CpuSet::range(0, 7));
+  EXPECT_THAT(available(pod(grown("6"), {})), ElementsAre(0, 5)) << "one stays shared";
+}
+
+TEST_F(PendingFits, GiveNoCpusOfItsOwnToWhoSharesThemAndIsResized) {
+  book("main", {});
+  allocations_.back().workload.demand.cpu_request_milli = allocations_.back().workload.demand.cpu_limit_milli = 1500;
+  EXPECT_THAT(available(pod(grown("4500m"), {})), ElementsAre(10, 10));
+  EXPECT_THAT(available(pod(grown("5"), {})), ElementsAre(10, 10)) << "it has some of its own when it begins again";
+  EXPECT_THAT(available(pod(grown("2500m"), {})), ElementsAre(10, 10)) << "by a whole CPU";
+}
+
+TEST_F(PendingFits, LeaveTheCpusOfWhoIsToShareThemAsLongAsItHasThem) {
+  book("main", CpuSet::range(0, 3));
+  EXPECT_THAT(available(pod(grown("4500m"), {})), ElementsAre(6, 10));
+  EXPECT_THAT(last_.unplaced, IsEmpty());
+}
+
+TEST_F(PendingFits, CountTheMemoryOfAResizeWhereTheContainerIs) {
+  is_one_only_ = true;
+  book("main", CpuSet::range(0, 3));
+  available(pod(grown("4", "3Gi"), {}));
+  EXPECT_EQ(last_.nodes[0].booked_memory_bytes, 3 * kGibi);
+  EXPECT_EQ(last_.nodes[1].booked_memory_bytes, 0);
+  book_another(CpuSet::range(4, 8));
+  EXPECT_THAT(available(pod(grown("8", "3Gi"), {})), ElementsAre(1, 10));
+  EXPECT_EQ(last_.nodes[0].booked_memory_bytes, 3 * kGibi) << "the kubelet asks for memory alone";
+  EXPECT_THAT(last_.unplaced, SizeIs(1));
+}
+
+TEST_F(PendingFits, CountAResizeOfAnInitContainerBeforeThoseThatComeAfterIt) {
+  is_one_only_ = true;
+  book("init", CpuSet::range(0, 1));
+  EXPECT_THAT(available(pod({asking("main", "2")}, {asking("init", "6")})), ElementsAre(4, 10));
+}
+
+TEST_F(PendingFits, CountAResizeThatCreatesItAnewWhereItIsAndWhereItWillBe) {
+  is_one_only_ = true;
+  book("main", CpuSet::range(0, 3));
+  json anew = pod(grown("8"), {});
+  anew["spec"]["containers"][0]["resizePolicy"] = {{{"resourceName", "cpu"}, {"restartPolicy", "RestartContainer"}}};
+  EXPECT_THAT(available(anew), ElementsAre(2, 10));
+  book_another(CpuSet::range(4, 8));
+  EXPECT_THAT(available(anew), ElementsAre(1, 2)) << "it goes elsewhere, and has not left yet";
+  EXPECT_THAT(last_.unplaced, IsEmpty());
+}
+
+TEST_F(PendingFits, CountNothingOfAResizeOfWhoIsGone) {
+  watch::v1::PendingContainer growth;
+  growth.set_pod_uid("uid-p");
+  growth.set_name("(growth of main)");
+  growth.set_qos("guaranteed");
+  growth.set_cpu_request_milli(4000);
+  growth.set_cpu_limit_milli(4000);
+  growth.set_grows("main");
+  const auto cpus_with = [&] {
+    watch::v1::FitsRequest request;
+    *request.add_pending() = growth;
+    return compute(*watch::pending_of(request)).nodes[0].exclusive_cpus;
+  };
+  EXPECT_EQ(cpus_with(), 10);
+  book("main", CpuSet::range(0, 3));
+  growth.set_cpu_request_milli(-4000);
+  growth.set_cpu_limit_milli(-4000);
+  EXPECT_EQ(cpus_with(), 6) << "nobody shrinks";
+  growth.set_cpu_request_milli(std::numeric_limits<std::int64_t>::max());
+  EXPECT_EQ(cpus_with(), 6) << "nobody has so many";
+  allocations_.clear();
+  growth.set_cpu_request_milli(4000);
+  growth.set_cpu_limit_milli(4000);
+  growth.clear_grows();
+  EXPECT_EQ(cpus_with(), 6) << "as who knows nothing else tells it";
 }
 
 class PendingFitsOnCores : public PendingFits {

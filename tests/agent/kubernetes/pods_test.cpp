@@ -220,7 +220,7 @@ TEST(PendingContainers, CountAResizeUntilItIsBooked) {
   json grown = pod("p", json::array({container("a", "4", "3Gi")}));
   grown["status"]["phase"] = "Running";
   grown["status"]["containerStatuses"] = {{{"name", "a"}, {"allocatedResources", {{"cpu", "2"}, {"memory", "1Gi"}}}}};
-  EXPECT_THAT(pending(grown, booked("uid-p", {{"a", 2}})), ElementsAre("(growth) 2000 2"));
+  EXPECT_THAT(pending(grown, booked("uid-p", {{"a", 2}})), ElementsAre("(growth of a) 2000 2"));
   EXPECT_THAT(pending(grown, booked("uid-p", {{"a", 4}}, 3)), IsEmpty());
   json infeasible = grown;
   infeasible["status"]["conditions"] = {{{"type", "PodResizePending"}, {"reason", "Infeasible"}}};
@@ -229,6 +229,65 @@ TEST(PendingContainers, CountAResizeUntilItIsBooked) {
   shrunk["status"]["containerStatuses"] = {{{"name", "a"}, {"allocatedResources", {{"cpu", "2"}, {"memory", "1Gi"}}}}};
   EXPECT_THAT(pending(shrunk, booked("uid-p", {{"a", 2}})), IsEmpty());
   EXPECT_THAT(pending(shrunk), ElementsAre("a 2000 1")) << "until the kubelet has done it";
+}
+
+/// Each as "NAME grows CONTAINER after CONTAINERS: CPUS, MEMORY".
+std::vector<std::string> growths(const json& object, const BookedContainers& booked) {
+  std::vector<std::string> texts;
+  for (const auto& message : pending_containers(read_pod(object), booked)) {
+    std::string text = message.name() + " grows " + message.grows();
+    for (const std::string& before : message.after()) text += " after " + before;
+    texts.push_back(text + ": " + std::to_string(message.cpu_request_milli()) + ", " +
+                    std::to_string(message.memory_request_bytes() / kGi));
+  }
+  return texts;
+}
+
+TEST(PendingContainers, NameTheContainerThatGrows) {
+  const json two = pod("p", json::array({container("a", "4"), container("b", "2", "3Gi")}),
+                       json::array({container("s", "3", "1Gi", "Always")}));
+  EXPECT_THAT(
+      growths(two, booked("uid-p", {{"s", 1}, {"a", 2}, {"b", 2}})),
+      ElementsAre("(growth of s) grows s: 2000, 0", "(growth of a) grows a: 2000, 0", "(growth of b) grows b: 0, 2"));
+}
+
+TEST(PendingContainers, OfAnInitContainerGrowBeforeWhatComesAfterIt) {
+  const json init = pod("p", json::array({container("a", "4")}), json::array({container("i", "3")}));
+  EXPECT_THAT(growths(init, booked("uid-p", {{"i", 1}})),
+              ElementsAre("(growth of i) grows i: 2000, 0", "a grows  after i after (growth of i): 4000, 1"));
+  EXPECT_THAT(growths(init, booked("uid-p", {{"i", 1}, {"a", 4}})), IsEmpty()) << "it has ended";
+}
+
+TEST(PendingContainers, AreWholeWhereAResizeCreatesThemAnew) {
+  json made = pod("p", json::array({container("a", "4", "3Gi")}));
+  json& policies = made["spec"]["containers"][0]["resizePolicy"];
+  policies = {{{"resourceName", "cpu"}, {"restartPolicy", "RestartContainer"}},
+              {{"resourceName", "memory"}, {"restartPolicy", "NotRequired"}}};
+  EXPECT_THAT(growths(made, booked("uid-p", {{"a", 2}}, 3)), ElementsAre("(again a) grows a after a: 4000, 3"));
+  EXPECT_THAT(growths(made, booked("uid-p", {{"a", 4}})), ElementsAre("(growth of a) grows a: 0, 2"));
+  policies = json();
+  BookedContainers failed = booked("uid-p", {{"a", 2}}, 3);
+  failed["uid-p"]["a"].has_failed = true;
+  EXPECT_THAT(growths(made, failed), ElementsAre("(again a) grows a after a: 4000, 3"));
+}
+
+TEST(PendingContainers, OfBurstablePodsGrowInMemoryAsTheKubeletTells) {
+  json made = pod("p", json::array({container("a", "1", "3Gi")}));
+  made["status"]["qosClass"] = "Burstable";
+  made["spec"]["containers"][0]["resources"]["limits"]["memory"] = "6Gi";
+  BookedContainers held = booked("uid-p", {{"a", 1}});
+  held["uid-p"]["a"].memory_limit_bytes = 6 * kGi;
+  EXPECT_THAT(growths(made, held), IsEmpty()) << "what is known of its request is an estimate";
+  made["status"]["containerStatuses"] = {
+      {{"name", "a"}, {"resources", {{"requests", {{"cpu", "1"}, {"memory", "1Gi"}}}}}}};
+  EXPECT_THAT(growths(made, held), ElementsAre("(growth of a) grows a: 0, 2"));
+  made["status"]["containerStatuses"][0]["resources"]["requests"]["memory"] = "3Gi";
+  EXPECT_THAT(growths(made, held), IsEmpty());
+  held["uid-p"]["a"].memory_limit_bytes = 4 * kGi;
+  const auto limits = pending_containers(read_pod(made), held);
+  ASSERT_EQ(limits.size(), 1U);
+  EXPECT_EQ(limits[0].memory_limit_bytes(), 2 * kGi);
+  EXPECT_EQ(limits[0].memory_request_bytes(), 0);
 }
 
 TEST(PendingContainers, BringAnnotationsHugePagesAndShares) {
