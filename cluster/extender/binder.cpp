@@ -29,6 +29,8 @@ constexpr std::size_t kMostHeld = 16;
 /// A Binding whose answer is missing is over on the server so long after it is here.
 constexpr std::chrono::milliseconds kAfterDoubt{1000};
 constexpr std::chrono::milliseconds kListTimeout{10'000};
+/// Until it is known for whom zones are kept.
+constexpr std::chrono::milliseconds kLookSoonAtKept{20};
 constexpr const char* kTooMany = "more pods are bound at once than the API server is fast enough for";
 constexpr const char* kNoLeader = "this replica of topolet-extender does not lead (any more)";
 
@@ -229,6 +231,12 @@ void Binder::reserve(const Shared& call) {
   if (!demand->is_for_zones()) return send(call);
   // Without the nodes' objects it would be bound to no zone.
   if (!is_synced()) return finish(call, "the nodes' zones were not read yet");
+  if (!shared_.is_kept_known) {
+    api_.after(kLookSoonAtKept, [this, alive = is_alive_, call] {
+      if (*alive) reserve(call);
+    });
+    return;
+  }
   const std::string& node = call->args.node;
   if (!looked_at_.contains(node)) return list_pods_of_node(call, !pods_version_.empty());
   Result<ZoneBook::Reserved> reserved = [&] {

@@ -104,6 +104,8 @@ void read_attributes(const json& object, NodeZones& node) {
     } else if (name == "topolet.io/acked") {
       node.has_acknowledgements = true;
       node.acknowledged = beginnings(value);
+    } else if (name == "topolet.io/ignores-zones") {
+      node.ignores_zones = true;
     } else if (name == "topolet.io/heartbeat") {
       node.heartbeat = value;
     }

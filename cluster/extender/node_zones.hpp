@@ -32,7 +32,9 @@ struct NodeZones {
   std::uint64_t generation = 0;  ///< of topoletd's ledger; 0: another program has written it
   NodePolicy policy = NodePolicy::kNone;
   bool is_pod_scope = false;  ///< a pod's containers share their zones
-  std::vector<Zone> zones;    ///< by os_index
+  /// Containers may be in other zones than those that were chosen for them: nobody heeds these here.
+  bool ignores_zones = false;
+  std::vector<Zone> zones;  ///< by os_index
   /// SLIT distances, zone by zone in the order of `zones`; empty: not known.
   std::vector<std::uint16_t> distances;
   /// The beginnings of the uids of the pods that `available` counts, in order.

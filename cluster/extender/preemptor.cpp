@@ -16,6 +16,8 @@ using api::text_field;
 using nlohmann::json;
 
 constexpr std::size_t kMostRemembered = 1000;
+/// Until all nodes are known.
+constexpr std::chrono::milliseconds kLookSoon{20};
 
 bool has_ended(const json& pod) {
   const std::string phase = text_field(pod, "status", "phase");
@@ -53,6 +55,10 @@ void Preemptor::begin() {
   is_deciding_ = true;
   ++term_;
   in_vain_.clear();
+  shared_.is_kept_known = false;
+  api_.after(options_.longest_restore, [this, alive = is_alive_, term = term_] {
+    if (*alive && term == term_) shared_.is_kept_known = true;
+  });
   restore();
 }
 
@@ -62,10 +68,13 @@ void Preemptor::end() {
 }
 
 /// For whom pods were evicted, it is waited until it has its zone; but not without end, and not again and again.
-bool Preemptor::has_evicted_for(const std::string& uid) {
+/// The pod itself may tell of its node before that was looked at.
+bool Preemptor::has_evicted_for(const Demand& demand) {
+  const std::string& uid = demand.uid;
   const auto found = in_vain_.find(uid);
   if (found != in_vain_.end() && found->second >= options_.most_in_vain) return true;
   MutexLock lock(shared_.mutex);
+  if (shared_.book.kept().has(demand.nominated_node, uid)) shared_.book.kept().nominate(uid, demand.nominated_node);
   const std::vector<Kept> kept = shared_.book.kept().of(uid);
   if (std::any_of(kept.begin(), kept.end(), [](const Kept& each) { return each.is_nominated; })) return true;
   shared_.book.kept().drop(uid);
@@ -75,7 +84,7 @@ bool Preemptor::has_evicted_for(const std::string& uid) {
 void Preemptor::preempt(PreemptionArgs args, RecentDemands::Read demand, OnPlanned on_planned) {
   if (!is_deciding_ || !*demand) return on_planned({});
   if (!(*demand)->is_for_zones()) return on_planned(args.nodes);
-  if (has_evicted_for((*demand)->uid)) return on_planned({});
+  if (has_evicted_for(**demand)) return on_planned({});
   const auto call = std::make_shared<Call>();
   call->args = std::move(args);
   call->demand = std::move(demand);
@@ -162,6 +171,8 @@ Preemptor::Pods Preemptor::pods_on(const std::string& node, const json& list) {
       pod.is_uncounted = !is_counted && !pod.is_ending;
       if (is_told && is_counted) pod.frees = certain_parts(**demand, *annotation);
     }
+    // It may be anywhere on the node.
+    if (view && view->zones.ignores_zones) pod.frees.clear();
     pods.push_back(std::move(pod));
   }
   return pods;
@@ -269,34 +280,70 @@ void Preemptor::give_up(const Kept& kept) {
   shared_.book.kept().drop(kept.uid);
 }
 
-/// What the leader before has kept.
+/// What the leader before has kept. Until that is known, or could not be for long, no zone is given to anybody.
 void Preemptor::restore() {
+  const bool is_synced = [this] {
+    MutexLock lock(shared_.mutex);
+    return shared_.is_synced;
+  }();
+  if (!is_synced) return restore_after(kLookSoon);
   list_pods("spec.nodeName=,status.nominatedNodeName!=", options_.patience,
             [this, term = term_](const ApiAnswer& answer) {
-              if (!answer.ok() || term != term_) return;
-              for (const json& pod : list_field(answer.body, "items")) restore_pod(pod);
+              if (term != term_) return;
+              if (!answer.ok()) return restore_after(options_.retry);
+              const auto left = std::make_shared<std::deque<RecentDemands::Read>>();
+              for (const json& pod : list_field(answer.body, "items")) {
+                RecentDemands::Read demand = read_demand_of(pod, options_.defaults, shared_);
+                const bool waits = *demand && (*demand)->is_for_zones() && !(*demand)->nominated_node.empty();
+                if (waits) left->push_back(std::move(demand));
+              }
+              // Who comes first may take most.
+              std::stable_sort(left->begin(), left->end(),
+                               [](const auto& a, const auto& b) { return (*a)->priority > (*b)->priority; });
+              restore_pods(left);
             });
 }
 
-void Preemptor::restore_pod(const json& pod) {
-  const RecentDemands::Read demand = read_demand_of(pod, options_.defaults, shared_);
-  if (!*demand || !(*demand)->is_for_zones() || (*demand)->nominated_node.empty()) return;
-  const std::string& node = (*demand)->nominated_node;
-  const std::string selector = fmt::format("spec.nodeName={},status.phase!=Succeeded,status.phase!=Failed", node);
-  list_pods(selector, options_.patience, [this, demand, term = term_](const ApiAnswer& answer) {
-    if (!answer.ok() || term != term_) return;
-    const Demand& wanted = **demand;
-    const Pods pods = pods_on(wanted.nominated_node, answer.body);
-    const auto room = [&] {
-      MutexLock lock(shared_.mutex);
-      return shared_.book.room_for(wanted.nominated_node, wanted);
-    }();
-    if (!room) return;
-    std::chrono::seconds grace{0};
-    for (const PodOnNode& each : pods) grace = std::max(grace, each.is_ending ? each.grace : grace);
-    if (auto taken = zones_after_ends(*room, wanted, pods))
-      keep(wanted, wanted.nominated_node, *std::move(taken), grace, true);
+void Preemptor::restore_after(std::chrono::milliseconds pause) {
+  api_.after(pause, [this, alive = is_alive_, term = term_] {
+    if (*alive && term == term_ && is_deciding_) restore();
   });
+}
+
+/// One after the other: what is kept for one is not there for the next.
+void Preemptor::restore_pods(const std::shared_ptr<std::deque<RecentDemands::Read>>& left) {
+  if (left->empty()) {
+    shared_.is_kept_known = true;
+    return;
+  }
+  const RecentDemands::Read demand = left->front();
+  const std::string selector =
+      fmt::format("spec.nodeName={},status.phase!=Succeeded,status.phase!=Failed", (*demand)->nominated_node);
+  list_pods(selector, options_.patience, [this, left, demand, term = term_](const ApiAnswer& answer) {
+    if (term != term_) return;
+    if (!answer.ok()) {
+      api_.after(options_.retry, [this, alive = is_alive_, left, term] {
+        if (*alive && term == term_ && is_deciding_) restore_pods(left);
+      });
+      return;
+    }
+    left->pop_front();
+    restore_pod(**demand, answer);
+    restore_pods(left);
+  });
+}
+
+void Preemptor::restore_pod(const Demand& wanted, const ApiAnswer& pods_on_its_node) {
+  const Pods pods = pods_on(wanted.nominated_node, pods_on_its_node.body);
+  const auto room = [&] {
+    MutexLock lock(shared_.mutex);
+    return shared_.book.room_for(wanted.nominated_node, wanted);
+  }();
+  if (!room) return;
+  std::chrono::seconds grace{0};
+  for (const PodOnNode& each : pods) grace = std::max(grace, each.is_ending ? each.grace : grace);
+  if (auto taken = zones_after_ends(*room, wanted, pods))
+    keep(wanted, wanted.nominated_node, *std::move(taken), grace, true);
 }
 
 }  // namespace topolet::extender

@@ -31,6 +31,10 @@ class Preemptor {
     std::chrono::seconds until_nominated{10};
     /// Zones are kept for so long after all victims must have ended.
     std::chrono::seconds keep{300};
+    /// What the leader before has kept is read again so long after it could not be.
+    std::chrono::milliseconds retry{500};
+    /// After which nobody is held up any more for what could not be read.
+    std::chrono::milliseconds longest_restore{10'000};
     int most_in_vain = 3;  ///< after which nobody is evicted for a pod any more
   };
   Preemptor(api::Api& api, SharedBook& shared, Options options, Log& log);
@@ -51,7 +55,7 @@ class Preemptor {
   using Shared = std::shared_ptr<Call>;
   using Pods = std::vector<PodOnNode>;
 
-  bool has_evicted_for(const std::string& uid);
+  bool has_evicted_for(const Demand& demand);
   void read_budgets(const Shared& call);
   void look_at_nodes(const Shared& call);
   void plan(const Shared& call, const NodeVictims& offered, const api::ApiAnswer& answer);
@@ -62,7 +66,9 @@ class Preemptor {
             std::chrono::seconds grace, bool is_nominated);
 
   void restore();
-  void restore_pod(const nlohmann::json& pod);
+  void restore_after(std::chrono::milliseconds pause);
+  void restore_pods(const std::shared_ptr<std::deque<RecentDemands::Read>>& left);
+  void restore_pod(const Demand& wanted, const api::ApiAnswer& pods_on_its_node);
   void look_after_kept();
   void look_after(const Kept& kept);
   void take_pod(const Kept& kept, const api::ApiAnswer& answer);

@@ -23,7 +23,9 @@ struct SharedBook {
   Heartbeats heartbeats TOPOLET_GUARDED_BY(mutex);
   WaitingPods waiting TOPOLET_GUARDED_BY(mutex);
   bool is_synced TOPOLET_GUARDED_BY(mutex) = false;  ///< all nodes' objects were read once
-  std::atomic<bool> has_waiting_binds = false;       ///< more than the API server is given at once
+  /// For whom zones are kept, since pods were evicted for them, is known, or could not be found out in time.
+  std::atomic<bool> is_kept_known = true;
+  std::atomic<bool> has_waiting_binds = false;  ///< more than the API server is given at once
 };
 
 /// What pods ask for, as it was read when a scheduler filtered nodes for them: the same pod is ranked and bound right

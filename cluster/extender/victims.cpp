@@ -136,8 +136,8 @@ class VictimPlanner {
         zones[i].set(ask.resource, std::min(ask.amount, room_.zones.zones[i].allocatable.get(ask.resource)));
       cpu.push_back(zones[i].get(kCpu));
     }
-    Result<Choice> choice =
-        choose_zones({room_.zones, zones, cpu, room_.has_promises, room_.has_cpus, room_.is_stale}, demand_);
+    Result<Choice> choice = choose_zones(
+        {room_.zones, zones, cpu, room_.has_promises, room_.has_cpus, room_.is_stale, room_.is_silent}, demand_);
     return choice ? std::optional(*std::move(choice)) : std::nullopt;
   }
   std::optional<Choice> place_without(const Victims& victims) const {

@@ -204,13 +204,14 @@ auto ZoneBook::look_for(const Node& node, const Demand& demand, Look look) const
   const Room room = *room_for(node.zones.name, demand);
   std::vector<std::int64_t> free_cpu;
   for (const Amounts& free : room.free) free_cpu.push_back(free.get(kCpu));
-  return look(FreeZones{node.zones, room.free, free_cpu, room.has_promises, room.has_cpus, room.is_stale});
+  return look(
+      FreeZones{node.zones, room.free, free_cpu, room.has_promises, room.has_cpus, room.is_stale, room.is_silent});
 }
 
 std::optional<ZoneBook::Room> ZoneBook::room_for(std::string_view name, const Demand& demand) const {
   const Node* node = find(name);
   if (node == nullptr || !node->is_published) return std::nullopt;
-  Room room{node->zones, node->free, node->has_promises, node->has_cpus, node->is_stale};
+  Room room{node->zones, node->free, node->has_promises, node->has_cpus, node->is_stale, node->is_silent};
   for (const Kept& kept : kept_.on(name)) {
     if (!KeptZones::comes_before(kept, demand)) continue;
     for (const auto& [index, amounts] : kept.taken) {

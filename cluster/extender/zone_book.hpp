@@ -135,6 +135,7 @@ class ZoneBook {
   const Promise* promise_of(std::string_view node, const std::string& uid) const;
   std::optional<NodeView> view(std::string_view node) const;
   std::vector<std::string> node_names() const;
+    bool is_silent = false;
   std::vector<Promise> promises() const;
   std::size_t promise_count() const { return promises_.size(); }
   std::size_t stale_nodes() const;

@@ -74,16 +74,26 @@ PreemptionCluster::PreemptionCluster(Options options)
 
 PreemptionCluster::~PreemptionCluster() = default;
 
-void PreemptionCluster::change_leader() {
+void PreemptionCluster::change_leader(bool knows_nodes) {
   {
     MutexLock lock(shared_.mutex);
     shared_.book.begin_term();
-    shared_.is_synced = true;
+    shared_.is_synced = knows_nodes;
   }
   api_->answers_at_once = true;
   preemptor_ = std::make_unique<Preemptor>(*api_, shared_, Preemptor::Options{}, *log_);
   preemptor_->begin();
   api_->answers_at_once = false;
+}
+
+void PreemptionCluster::learn_nodes() {
+  MutexLock lock(shared_.mutex);
+  shared_.is_synced = true;
+}
+
+void PreemptionCluster::silence(const std::string& node) {
+  MutexLock lock(shared_.mutex);
+  shared_.book.set_silent(node, true);
 }
 
 void PreemptionCluster::add_node(const std::string& name, const std::vector<int>& zones) {
@@ -169,6 +179,7 @@ json PreemptionCluster::pod_json(const Pod& pod) const {
 
 ApiAnswer PreemptionCluster::serve(const ApiRequest& request) {
   if (request.path.starts_with("/apis/policy/")) return hides_budgets ? reply(403) : reply(200, {{"items", budgets_}});
+  if (hides_pods) return reply(500);
   const std::string one = "/api/v1/namespaces/default/pods/";
   if (request.path.starts_with(one)) {
     const Pod* pod = find_named(request.path.substr(one.size()));
@@ -203,8 +214,11 @@ void PreemptionCluster::publish(Node& node) {
     for (const auto& [zone, cpus] : pod->holds) spec.zones[zone].available -= cpus;
     spec.acknowledged += (spec.acknowledged.empty() ? "" : ",") + uid.substr(0, 8);
   }
+  json object = topology_object(spec);
+  if (ignores_zones_)
+    object["attributes"].push_back({{"name", "topolet.io/ignores-zones"}, {"value", "kubelet-static"}});
   MutexLock lock(shared_.mutex);
-  shared_.book.set_node(read_node_zones(topology_object(spec), shared_.book.names()));
+  shared_.book.set_node(read_node_zones(object, shared_.book.names()));
 }
 
 std::vector<NodeVictims> PreemptionCluster::ask(const Spec& spec, const std::vector<NodeVictims>& offered) {

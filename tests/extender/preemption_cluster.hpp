@@ -49,7 +49,14 @@ class PreemptionCluster {
   void begin_end(const std::string& uid);
   void remove(const std::string& uid);
   void nominate(const std::string& name, const std::string& node);
-  void change_leader();
+  /// `knows_nodes`: or it learns of them later.
+  void change_leader(bool knows_nodes = true);
+  void learn_nodes();
+  bool knows_what_is_kept() const { return shared_.is_kept_known; }
+  /// Its agent is not heard of.
+  void silence(const std::string& node);
+  /// It heeds no zones that others choose, as it tells.
+  void ignore_zones() { ignores_zones_ = true; }
   void pass(Milliseconds time) { clock_.run_until(clock_.now() + time); }
 
   /// One call, without a scheduler.
@@ -70,6 +77,7 @@ class PreemptionCluster {
   std::string first_in_vain() const;
 
   bool hides_budgets = false;
+  bool hides_pods = false;
 
  private:
   struct Pod;
@@ -100,6 +108,7 @@ class PreemptionCluster {
   std::map<std::string, std::unique_ptr<Pod>> pods_;  ///< by uid
   std::map<std::string, std::unique_ptr<Node>> nodes_;
   std::vector<Json> budgets_;
+  bool ignores_zones_ = false;
   SharedBook shared_;
   std::unique_ptr<ClusterApi> api_;
   std::unique_ptr<Preemptor> preemptor_;

@@ -158,6 +158,70 @@ TEST_F(PreemptionTest, ForWhomPodsWereEvictedNoMoreAreUntilItIsClearThatItWasInV
   EXPECT_THAT(victims(high_, some(0, 6)), IsEmpty()) << "three times are enough";
 }
 
+TEST_F(PreemptionTest, TheCallItselfMayTellThatItsNodeIsChosen) {
+  fill();
+  EXPECT_THAT(victims(high_, some(0, 6)), SizeIs(7));
+  cluster_.nominate("high", "n1");
+  EXPECT_THAT(victims(high_, some(7, 6)), IsEmpty()) << "nobody has looked at the pod yet";
+}
+
+TEST_F(PreemptionTest, NobodyOnANodeThatIsNotHeardOf) {
+  fill();
+  cluster_.silence("n1");
+  EXPECT_THAT(victims(high_, some(0, 6)), IsEmpty());
+  EXPECT_THAT(victims({.name = "any", .cpus = 8, .priority = 100, .policy = "any"}, some(0, 6)), IsEmpty());
+}
+
+TEST_F(PreemptionTest, NobodyElseIsPlacedOnANodeThatIsNotHeardOfWhereAZoneIsKept) {
+  fill();
+  for (const std::string& uid : victims(high_, some(0, 6))) cluster_.remove(uid);
+  cluster_.publish_now();
+  EXPECT_TRUE(cluster_.fits({.name = "low-one", .cpus = 1}, "n1"));
+  cluster_.silence("n1");
+  EXPECT_FALSE(cluster_.fits({.name = "low-two", .cpus = 1}, "n1"));
+  EXPECT_FALSE(cluster_.fits(high_, "n1"));
+}
+
+TEST_F(PreemptionTest, NobodyWhereAnnotationsDoNotTellInWhichZonesTheyAre) {
+  cluster_.ignore_zones();
+  fill();
+  EXPECT_THAT(victims(high_, some(0, 6)), IsEmpty());
+  EXPECT_THAT(victims(high_, some(1, 7, 2)), IsEmpty());
+}
+
+TEST_F(PreemptionTest, ALeaderThatDoesNotKnowTheNodesYetKeepsTheZoneOnceItDoes) {
+  fill();
+  const auto chosen = victims(high_, some(0, 6));
+  cluster_.nominate("high", "n1");
+  for (const std::string& uid : chosen) cluster_.begin_end(uid);
+  cluster_.change_leader(false);
+  cluster_.pass(std::chrono::seconds(3));
+  EXPECT_FALSE(cluster_.knows_what_is_kept());
+  cluster_.learn_nodes();
+  cluster_.pass(std::chrono::seconds(3));
+  EXPECT_TRUE(cluster_.knows_what_is_kept());
+  for (const std::string& uid : chosen) cluster_.remove(uid);
+  cluster_.publish_now();
+  EXPECT_FALSE(cluster_.fits({.name = "low-again", .cpus = 2}, "n1"));
+}
+
+TEST_F(PreemptionTest, ALeaderThatCannotReadForWhomZonesAreKeptTriesAgainAndDoesNotWaitWithoutEnd) {
+  fill();
+  const auto chosen = victims(high_, some(0, 6));
+  cluster_.nominate("high", "n1");
+  for (const std::string& uid : chosen) cluster_.begin_end(uid);
+  cluster_.hides_pods = true;
+  cluster_.change_leader();
+  EXPECT_FALSE(cluster_.knows_what_is_kept());
+  cluster_.pass(std::chrono::seconds(12));
+  EXPECT_TRUE(cluster_.knows_what_is_kept()) << "others are bound";
+  cluster_.hides_pods = false;
+  cluster_.pass(std::chrono::seconds(3));
+  for (const std::string& uid : chosen) cluster_.remove(uid);
+  cluster_.publish_now();
+  EXPECT_FALSE(cluster_.fits({.name = "low-again", .cpus = 2}, "n1"));
+}
+
 TEST_F(PreemptionTest, AnotherLeaderGoesOnKeepingTheZone) {
   fill();
   const auto chosen = victims(high_, some(0, 6));

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "cluster/agent/kubernetes/setup_warnings.hpp"
 #include "cluster/api/json_fields.hpp"
 #include "cluster/api/quantity.hpp"
 #include "core/base/index_set.hpp"
@@ -27,15 +28,17 @@ using nlohmann::json;
 constexpr const char* kGeneration = "topolet.io/generation";
 constexpr const char* kTouched = "topolet.io/touched";
 constexpr const char* kHeartbeat = "topolet.io/heartbeat";
-constexpr std::array<const char*, 9> kOurAttributes = {"topologyManagerPolicy",
-                                                       "topologyManagerScope",
-                                                       "topologyManagerMaxNUMANodes",
-                                                       "nodeTopologyPodsFingerprint",
-                                                       "nodeTopologyPodsFingerprintMethod",
-                                                       "topolet.io/acked",
-                                                       kGeneration,
-                                                       kTouched,
-                                                       kHeartbeat};
+constexpr const char* kIgnoresZones = "topolet.io/ignores-zones";
+constexpr std::array<const char*, 10> kOurAttributes = {"topologyManagerPolicy",
+                                                        "topologyManagerScope",
+                                                        "topologyManagerMaxNUMANodes",
+                                                        "nodeTopologyPodsFingerprint",
+                                                        "nodeTopologyPodsFingerprintMethod",
+                                                        "topolet.io/acked",
+                                                        kGeneration,
+                                                        kTouched,
+                                                        kHeartbeat,
+                                                        kIgnoresZones};
 constexpr const char* kCpus = "topolet.io/cpus";
 constexpr const char* kEffectiveCapacity = "topolet.io/effective-cpu-milli";
 constexpr std::array<const char*, 2> kOurZoneAttributes = {kCpus, kEffectiveCapacity};
@@ -296,6 +299,10 @@ json make_topology_object(const TopologyFacts& facts) {
        attribute("nodeTopologyPodsFingerprintMethod", "all"),
        attribute(kGeneration, std::to_string(facts.fits.generation())),
        attribute("topolet.io/acked", facts.acknowledged)});
+  std::string why_ignored;
+  for (const auto& [word, text] : setup_warnings(facts.node_name, facts.fits))
+    why_ignored += (why_ignored.empty() ? "" : ",") + word;
+  if (!why_ignored.empty()) object["attributes"].push_back(attribute(kIgnoresZones, why_ignored));
   return object;
 }
 

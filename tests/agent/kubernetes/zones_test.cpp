@@ -148,6 +148,17 @@ TEST_F(ZonesTest, HaveNoMoreThanWhatTheKubeletLeavesWhereItHandsOutCpus) {
   EXPECT_EQ(resource(make(), 1, "cpu"), "4/4/2") << "on which node they will be nobody knows";
 }
 
+TEST_F(ZonesTest, TellThatNobodyHeedsThoseThatOthersChoose) {
+  EXPECT_EQ(attribute(make(), "topolet.io/ignores-zones"), "(none)");
+  const json before = make();
+  fits_.set_node_name("n2");
+  fits_.set_kubelet_hands_out_cpus(true);
+  const json object = make();
+  EXPECT_EQ(attribute(object, "topolet.io/ignores-zones"), "kubelet-static,node-name");
+  EXPECT_FALSE(tell_the_same(before, object));
+  EXPECT_EQ(attribute(with_what_others_wrote(before, object), "topolet.io/ignores-zones"), "(none)") << "it is over";
+}
+
 TEST(SetupWarnings, AreOfWhatNobodyCanMean) {
   watch::v1::FitsResponse fits;
   EXPECT_TRUE(setup_warnings("n1", fits).empty()) << "a topoletd that does not tell";
