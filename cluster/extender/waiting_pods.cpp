@@ -27,14 +27,16 @@ void WaitingPods::reject(const Demand& demand, const std::vector<std::string_vie
   pod.nodes.erase(std::unique(pod.nodes.begin(), pod.nodes.end()), pod.nodes.end());
 }
 
-std::optional<std::string> WaitingPods::find_fit(const ZoneBook& book, std::set<std::string>& grown, Time now) {
+std::optional<std::string> WaitingPods::find_fit(const ZoneBook& book, std::map<std::string, Growth>& grown, Time now) {
   std::erase_if(pods_, [now](const auto& entry) { return now - entry.second.seen > kLongest; });
   for (std::size_t looks = 0; !grown.empty() && looks < kMostLooks; looks += pods_.size() + 1) {
-    const std::string node = grown.extract(grown.begin()).value();
+    const auto grown_node = grown.extract(grown.begin());
+    const std::string& node = grown_node.key();
+    const bool is_new = grown_node.mapped() == Growth::kNew;
     const auto number = numbers_.find(node);
-    if (number == numbers_.end()) continue;
+    if (number == numbers_.end() && !is_new) continue;
     for (const auto& [uid, pod] : pods_) {
-      const bool was_asked = std::binary_search(pod.nodes.begin(), pod.nodes.end(), number->second);
+      const bool was_asked = is_new || std::binary_search(pod.nodes.begin(), pod.nodes.end(), number->second);
       if (!pod.is_woken && was_asked && book.check(node, pod.demand)) return node;
     }
   }

@@ -4,8 +4,8 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
-#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -31,8 +31,9 @@ class WaitingPods {
   void forget(const std::string& uid) { pods_.erase(uid); }
   void clear() { pods_.clear(); }
 
-  /// Looks at some of the nodes, takes these out of `grown`, and returns the first that one of the pods fits on.
-  std::optional<std::string> find_fit(const ZoneBook& book, std::set<std::string>& grown, Time now);
+  /// Looks at some of the nodes, takes these out of `grown`, and returns the first that one of the pods fits on. Nodes
+  /// that no scheduler has asked for may be none for a pod, unless they were not there then.
+  std::optional<std::string> find_fit(const ZoneBook& book, std::map<std::string, Growth>& grown, Time now);
   /// All of them: whoever changes a Node wakes all.
   void note_woken();
   std::size_t size() const { return pods_.size(); }

@@ -1,6 +1,8 @@
 #include "cluster/extender/waker.hpp"
 
 #include <algorithm>
+
+#include <algorithm>
 #include <utility>
 
 #include "cluster/api/time_text.hpp"
@@ -42,7 +44,7 @@ void Waker::look() {
 /// Empty: nobody is to be woken.
 std::string Waker::node_to_change() {
   MutexLock lock(shared_.mutex);
-  grown_.merge(shared_.book.take_grown());
+  for (const auto& [node, growth] : shared_.book.take_grown()) grown_[node] = std::max(grown_[node], growth);
   if (!is_leading_) grown_.clear();
   if (!is_leading_ || !shared_.is_synced || api_.now() < next_) return {};
   std::string node;
@@ -55,8 +57,9 @@ std::string Waker::node_to_change() {
   if (node.empty()) return {};
   const auto many = kPerPod * static_cast<std::int64_t>(shared_.waiting.size());
   next_ = api_.now() + std::clamp<std::chrono::milliseconds>(many, kPeriod, kLongestPeriod);
-  // Whoever is rejected from now on may be so for what has grown before.
+  // They are all tried again, with whatever has grown until now.
   shared_.waiting.note_woken();
+  grown_.clear();
   return node;
 }
 

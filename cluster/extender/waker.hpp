@@ -4,8 +4,8 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <map>
 #include <memory>
-#include <set>
 #include <string>
 
 #include "cluster/api/api.hpp"
@@ -41,7 +41,7 @@ class Waker {
   api::TroubleLog trouble_;
   bool is_leading_ = false;
   bool is_first_ = false;  ///< nobody was woken in this term
-  std::set<std::string> grown_;
+  std::map<std::string, Growth> grown_;
   Time next_{};
   std::size_t failures_ = 0;
   std::atomic<std::uint64_t>& wake_ups_;

@@ -132,8 +132,11 @@ void ZoneBook::set_node(NodeZones zones) {
   if (!node) node = std::make_unique<Node>();
   const bool is_older = node->is_published && zones.version != 0 && zones.version < node->zones.version;
   if (is_older) return;
+  const bool is_new = !std::exchange(node->is_published, true);
+  const bool enforces_other = node->zones.policy != zones.policy || node->zones.is_pod_scope != zones.is_pod_scope;
+  if (is_new) grown_[zones.name] = Growth::kNew;
+  if (enforces_other) grown_.try_emplace(zones.name, Growth::kMore);
   node->zones = std::move(zones);
-  node->is_published = true;
   for (const std::uint64_t number : std::vector(node->promises)) {
     if (node->zones.acknowledges(promises_.at(number).uid)) remove(number);
   }
@@ -159,7 +162,9 @@ void ZoneBook::remove_node(const std::string& name) {
 }
 
 void ZoneBook::set_silent(const std::string& name, bool is_silent) {
-  if (const auto found = nodes_.find(name); found != nodes_.end()) found->second->is_silent = is_silent;
+  const auto found = nodes_.find(name);
+  if (found == nodes_.end()) return;
+  if (std::exchange(found->second->is_silent, is_silent) && !is_silent) grown_.try_emplace(name, Growth::kMore);
 }
 
 void ZoneBook::keep_only(const std::vector<std::string>& names) {
@@ -169,9 +174,9 @@ void ZoneBook::keep_only(const std::vector<std::string>& names) {
   }
 }
 
-std::set<std::string> ZoneBook::take_grown() {
-  std::set<std::string> grown = kept_.take_freed();
-  grown.merge(std::exchange(grown_, {}));
+std::map<std::string, Growth> ZoneBook::take_grown() {
+  std::map<std::string, Growth> grown = std::exchange(grown_, {});
+  for (const std::string& name : kept_.take_freed()) grown.try_emplace(name, Growth::kMore);
   return grown;
 }
 
@@ -192,7 +197,7 @@ void ZoneBook::recount(Node& node) {
       }
     }
   }
-  if (has_more(node.free, before) || (was_stale && !node.is_stale)) grown_.insert(node.zones.name);
+  if (has_more(node.free, before) || (was_stale && !node.is_stale)) grown_.try_emplace(node.zones.name, Growth::kMore);
   node.has_cpus = node.zones.publishes(kCpu);
   node.free_cpu.clear();
   for (const Amounts& free : node.free) node.free_cpu.push_back(free.get(kCpu));

@@ -51,6 +51,12 @@ struct ZoneAnnotation {
 std::optional<ZoneAnnotation> read_zone_annotation(const std::string& text);
 std::string zone_annotation_text(const NodeZones& node, const Choice& choice);
 
+/// Why a pod may fit on a node that did not.
+enum class Growth : std::uint8_t {
+  kMore,  ///< a zone has more, or the node is relied on again, or enforces something else
+  kNew,   ///< it has begun to publish its zones
+};
+
 /// Values in memory, changed by what happens; knows no clock, no thread and no network. Not thread-safe.
 class ZoneBook {
  public:
@@ -114,8 +120,8 @@ class ZoneBook {
   /// The pod is not there any more. Nothing is dropped that has changed since it was due.
   void drop(const Promise& due);
 
-  /// Nodes that have more of something in a zone than before, since this was asked last.
-  std::set<std::string> take_grown();
+  /// Nodes on which a pod may fit that did not, since this was asked last.
+  std::map<std::string, Growth> take_grown();
 
   struct NodeView {
     const NodeZones& zones;
@@ -129,13 +135,13 @@ class ZoneBook {
     std::vector<bool> has_promises;
     bool has_cpus = false;
     bool is_stale = false;
+    bool is_silent = false;
   };
   std::optional<Room> room_for(std::string_view node, const Demand& demand) const;
   /// The promises made to the pod on the node; null if there is none.
   const Promise* promise_of(std::string_view node, const std::string& uid) const;
   std::optional<NodeView> view(std::string_view node) const;
   std::vector<std::string> node_names() const;
-    bool is_silent = false;
   std::vector<Promise> promises() const;
   std::size_t promise_count() const { return promises_.size(); }
   std::size_t stale_nodes() const;
@@ -180,7 +186,7 @@ class ZoneBook {
   ResourceNames names_;
   Nodes nodes_;
   KeptZones kept_;
-  std::set<std::string> grown_;
+  std::map<std::string, Growth> grown_;
   std::map<std::uint64_t, Promise> promises_;  ///< by number, the oldest first
   std::uint64_t last_promise_ = 0;
   std::uint64_t term_ = 0;

@@ -36,11 +36,16 @@ class PatchApi final : public api::Api {
 
 class ExtenderWakerTest : public ::testing::Test {
  protected:
-  void publish(const std::string& name, int cpus) {
+  void publish(const std::string& name, int cpus, const std::string& policy = "none") {
     MutexLock lock(shared_.mutex);
-    const NodeSpec node{.name = name, .zones = {{.available = cpus, .allocatable = 8}}, .version = ++version_};
+    const NodeSpec node{
+        .name = name, .zones = {{.available = cpus, .allocatable = 8}}, .policy = policy, .version = ++version_};
     shared_.book.set_node(read_node_zones(topology_object(node), shared_.book.names()));
     shared_.is_synced = true;
+  }
+  void hear(const std::string& name, bool is_heard) {
+    MutexLock lock(shared_.mutex);
+    shared_.book.set_silent(name, !is_heard);
   }
   void reject(const std::string& uid, int cpus, const std::vector<std::string_view>& nodes) {
     json pod = pod_object("pod-" + uid, {{.cpu = std::to_string(cpus)}});
@@ -114,6 +119,49 @@ TEST_F(ExtenderWakerTest, ANodeThatIsGoneIsNoReasonToWakeNobody) {
   waker_.begin();
   pass(std::chrono::seconds(10));
   EXPECT_THAT(api_.patched, ElementsAre("n1", "n2"));
+}
+
+TEST_F(ExtenderWakerTest, ForANodeThatIsHeardOfAgainAndOneThatEnforcesSomethingElse) {
+  begin();
+  publish("n1", 8);
+  hear("n1", false);
+  reject("a", 4, {"n1", "n2"});
+  pass(std::chrono::seconds(5));
+  EXPECT_THAT(api_.patched, IsEmpty());
+  hear("n1", true);
+  pass(std::chrono::seconds(5));
+  EXPECT_THAT(api_.patched, ElementsAre("n1"));
+  hear("n1", true);
+  reject("a", 4, {"n1", "n2"});
+  pass(std::chrono::seconds(5));
+  EXPECT_THAT(api_.patched, SizeIs(1)) << "it is nothing new";
+  publish("n1", 8, "best-effort");
+  pass(std::chrono::seconds(5));
+  EXPECT_THAT(api_.patched, SizeIs(2));
+}
+
+TEST_F(ExtenderWakerTest, OnceForANodeThatBeginsToPublishThoughNobodyWasAskedForIt) {
+  begin();
+  reject("a", 4, {"n1", "n2"});
+  publish("n3", 8);
+  pass(std::chrono::seconds(5));
+  EXPECT_THAT(api_.patched, ElementsAre("n3"));
+  reject("a", 4, {"n1", "n2"});
+  publish("n3", 4);
+  publish("n3", 8);
+  pass(std::chrono::seconds(5));
+  EXPECT_THAT(api_.patched, SizeIs(1)) << "it was there, and is none for the pod";
+}
+
+TEST_F(ExtenderWakerTest, OnceForAllNodesThatWereThereWhenItBegan) {
+  for (int i = 1; i < 9; ++i) publish("n" + std::to_string(i), i == 1 ? 0 : 8);
+  waker_.begin();
+  pass(Milliseconds(1500));
+  for (int i = 0; i < 20; ++i) {
+    reject("a", 4, {"n1"});
+    pass(std::chrono::seconds(1));
+  }
+  EXPECT_THAT(api_.patched, SizeIs(1));
 }
 
 TEST_F(ExtenderWakerTest, NobodyWhoDoesNotLead) {
