@@ -27,25 +27,6 @@ const api::Grants kGrants = {.account = "topolet-extender",
                              .rights = "deploy/kubernetes/extender.yaml",
                              .pod = "deploy/kubernetes/extender.yaml"};
 
-/// One that is taken away is missed soon; there are two who ask.
-constexpr std::chrono::minutes kAskForRightsAgain{1};
-
-std::vector<api::Right> needed_rights(const std::optional<api::LeaderElection::Options>& lease) {
-  constexpr const char* kLeases = "coordination.k8s.io";
-  std::vector<api::Right> rights = {
-      {.verb = "list", .group = "topology.node.k8s.io", .resource = "noderesourcetopologies"},
-      {.verb = "list", .group = "", .resource = "pods"},
-      {.verb = "get", .group = "", .resource = "pods"},
-      {.verb = "create", .group = "", .resource = "pods", .subresource = "binding"}};
-  if (!lease) return rights;
-  rights.push_back({.verb = "create", .group = kLeases, .resource = "leases", .name_space = lease->name_space});
-  for (const char* verb : {"get", "update"}) {
-    rights.push_back(
-        {.verb = verb, .group = kLeases, .resource = "leases", .name_space = lease->name_space, .name = lease->name});
-  }
-  return rights;
-}
-
 bool is_call(std::string_view path) {
   return path == "/filter" || path == "/prioritize" || path == "/bind" || path == "/preempt";
 }
@@ -105,11 +86,13 @@ void Extender::stop() {
   });
   done.wait_for(kLongestEnd);
   loop_.stop();
+  forwarder_.reset();
   waker_.reset();
   preemptor_.reset();
   binder_.reset();
   election_.reset();
   reflector_.reset();
+  MutexLock lock(rights_mutex_);
   rights_.reset();
 }
 
@@ -126,6 +109,7 @@ void Extender::begin_on_loop() {
   preempting.defaults = options_.defaults;
   preemptor_ = std::make_unique<Preemptor>(client_, shared_, std::move(preempting), log_);
   waker_ = std::make_unique<Waker>(client_, shared_, wake_ups_, log_);
+  forwarder_ = std::make_unique<Forwarder>(loop_, tls_, options_.forwarding, log_);
   api::Reflector::Options following;
   following.name = "the NodeResourceTopologies";
   following.path = kTopologyPath;
@@ -149,7 +133,10 @@ void Extender::begin_on_loop() {
   reflector_ = std::make_unique<api::Reflector>(client_, std::move(following), std::move(handlers), log_);
   reflector_->start();
   look_for_silent_nodes();
-  begin_asking_for_rights();
+  {
+    MutexLock lock(rights_mutex_);
+    rights_ = std::make_unique<Rights>(client_, options_.lease, log_);
+  }
   if (!options_.lease) return begin_leading();
   election_ = std::make_unique<api::LeaderElection>(
       client_, *options_.lease, api::LeaderElection::Handlers{[this] { begin_leading(); }, [this] { end_leading(); }},
@@ -157,22 +144,12 @@ void Extender::begin_on_loop() {
   election_->start();
 }
 
-void Extender::begin_asking_for_rights() {
-  rights_ = std::make_unique<api::AccessReview>(client_, needed_rights(options_.lease), kAskForRightsAgain, log_);
-  rights_->start([this] {
-    const std::vector<std::string>& missing = *rights_->missing();
-    const std::string words = fmt::format("{}", fmt::join(missing, ", "));
-    if (!missing.empty()) log_.error("topolet-extender may not {}: deploy/kubernetes/extender.yaml grants it", words);
-    MutexLock lock(rights_mutex_);
-    missing_rights_ = words;
-  });
-}
-
 void Extender::begin_leading() {
   leads_ = true;
   binder_->begin();
   preemptor_->begin();
   waker_->begin();
+  forwarder_->give_up();
 }
 
 void Extender::end_leading() {
@@ -361,41 +338,29 @@ void Extender::preempt(const std::shared_ptr<Incoming>& call) {
 }
 
 /// On the loop's thread. Where the leader does not answer, filter and prioritize are answered from what is known here:
-/// whether a zone is promised already is decided at the binding, which only a leader does.
+/// whether a zone is promised already is decided at the binding, which only a leader does. A binding is tried again by
+/// its scheduler, who alone knows whether it still waits for it.
 void Extender::forward(const std::shared_ptr<Incoming>& call, const api::LeaderElection::Leader& leader) {
-  const http::TlsFiles::Paths& paths = tls_.paths();
-  api::ApiServer server;
-  server.url = "https://" + leader.address;
-  server.ca.file = paths.client_ca;
-  server.tls_server_name = tls_.names().dns_name;
-  server.client_certificate.file = paths.certificate;
-  server.client_key.file = paths.key;
-  api::HttpRequest request;
-  request.method = "POST";
-  request.path = std::string(kForwarded) + call->path;
-  // Without it libcurl would wait to be asked for large bodies.
-  request.headers = {"Content-Type: application/json", "Expect:"};
-  request.body = call->body;
-  request.timeout = options_.forward_timeout;
-  loop_.send(server, request, [this, call, leader](api::HttpAnswer answer) {
-    if (answer.status == 200) {
+  forwarder_->send(call->path, call->body, leader, [this, call](Result<std::string> answer) {
+    if (answer) {
       metrics_.add_call(call->name(), "forwarded", time_since(call->begun));
-      return call->respond({200, kJson, std::move(answer.body)});
+      return call->respond({200, kJson, *std::move(answer)});
     }
-    const std::string why = answer.status == 0 ? answer.error : fmt::format("it answered {}", answer.status);
-    log_.warn("{} cannot be reached at {}: {}", leader.identity, leader.address, why);
     if (call->path != "/bind") return answer_here(call);
-    refuse(*call, fmt::format("topolet: the leader {} cannot be reached: {}", leader.identity, why));
+    refuse(*call, "topolet: " + answer.error().message);
   });
 }
 
+Rights::Missing Extender::missing_rights() const {
+  MutexLock lock(rights_mutex_);
+  return rights_ ? rights_->missing() : Rights::Missing();
+}
+
 std::string Extender::not_ready() const {
-  {
-    MutexLock lock(rights_mutex_);
-    if (missing_rights_ && !missing_rights_->empty())
-      return fmt::format("topolet-extender may not {}: deploy/kubernetes/extender.yaml grants it", *missing_rights_);
-    if (!missing_rights_) return "the API server has not told yet what topolet-extender may do";
-  }
+  const std::optional<std::string> missing = missing_rights().needed;
+  if (!missing) return "the API server has not told yet what topolet-extender may do";
+  if (!missing->empty())
+    return fmt::format("topolet-extender may not {}: deploy/kubernetes/extender.yaml grants it", *missing);
   MutexLock lock(shared_.mutex);
   return shared_.is_synced ? "" : "the NodeResourceTopologies were not read yet";
 }
@@ -405,6 +370,9 @@ std::string Extender::metrics() const {
   now.leads = leads_;
   now.wake_ups = wake_ups_;
   now.requests = client_.counts();
+  const Rights::Missing missing = missing_rights();
+  now.missing_needed_rights = missing.needed_count;
+  now.missing_useful_rights = missing.useful_count;
   {
     MutexLock lock(shared_.mutex);
     now.nodes = shared_.book.node_count();

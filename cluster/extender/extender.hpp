@@ -12,14 +12,15 @@
 #include <string>
 #include <utility>
 
-#include "cluster/api/access_review.hpp"
 #include "cluster/api/api_client.hpp"
 #include "cluster/api/http_loop.hpp"
 #include "cluster/api/leader_election.hpp"
 #include "cluster/api/reflector.hpp"
 #include "cluster/extender/binder.hpp"
+#include "cluster/extender/forwarder.hpp"
 #include "cluster/extender/metrics.hpp"
 #include "cluster/extender/preemptor.hpp"
+#include "cluster/extender/rights.hpp"
 #include "cluster/extender/shared_book.hpp"
 #include "cluster/extender/waker.hpp"
 #include "cluster/http/http_server.hpp"
@@ -40,7 +41,7 @@ class Extender {
     Binder::Options binding;
     /// Common names of clients that may call, beside the own one.
     std::vector<std::string> client_names;
-    std::chrono::milliseconds forward_timeout{4500};
+    Forwarder::Options forwarding = {};
     Clock clock = {};  ///< of what is told of calls and promises
   };
   /// `tls`: whose certificate this is, to forward with. It must outlive this.
@@ -74,11 +75,11 @@ class Extender {
 
   void begin_on_loop();
   void give_up_when_idle(const std::shared_ptr<std::promise<void>>& given_up);
-  void begin_asking_for_rights();
   void begin_leading();
   void end_leading();
   void look_for_silent_nodes();
   void take_object(std::string_view type, const nlohmann::json& object);
+  Rights::Missing missing_rights() const TOPOLET_EXCLUDES(rights_mutex_);
   /// Null where it is not known any more.
   nlohmann::json node_json(const std::string& name) const;
   nlohmann::json promises_json() const;
@@ -107,20 +108,19 @@ class Extender {
   api::ApiClient client_;
   mutable SharedBook shared_;
   mutable Mutex rights_mutex_;
-  /// In words; nothing: not known yet.
-  std::optional<std::string> missing_rights_ TOPOLET_GUARDED_BY(rights_mutex_);
+  std::unique_ptr<Rights> rights_ TOPOLET_GUARDED_BY(rights_mutex_);
   RecentDemands recent_;
   Metrics metrics_;
   std::atomic<bool> leads_{false};
   bool is_running_ = false;
   // The loop's thread.
   std::vector<std::string> listed_;
-  std::unique_ptr<api::AccessReview> rights_;
   std::unique_ptr<api::Reflector> reflector_;
   std::unique_ptr<api::LeaderElection> election_;
   std::unique_ptr<Binder> binder_;
   std::unique_ptr<Preemptor> preemptor_;
   std::unique_ptr<Waker> waker_;
+  std::unique_ptr<Forwarder> forwarder_;
   std::atomic<std::uint64_t> wake_ups_{0};
 };
 

@@ -58,6 +58,11 @@ std::string Metrics::text(const Numbers& now) const {
   add({"topolet_extender_wake_ups_total", "Times that schedulers were told that there is room again.",
        prometheus::MetricType::Counter},
       static_cast<double>(now.wake_ups));
+  Table rights("topolet_extender_missing_rights",
+               "Rights that it lacks: those without which it is not ready, and those without which it does less.");
+  if (now.missing_needed_rights) rights.add(static_cast<double>(*now.missing_needed_rights), {{"right", "needed"}});
+  if (now.missing_useful_rights) rights.add(static_cast<double>(*now.missing_useful_rights), {{"right", "useful"}});
+  families.push_back(rights.family());
   Table requests("topolet_extender_api_requests_total", "Requests to the API server by verb and status; 0: no answer.",
                  prometheus::MetricType::Counter);
   for (const auto& [request, count] : now.requests)

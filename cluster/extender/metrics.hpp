@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "cluster/api/api_client.hpp"
@@ -24,6 +25,9 @@ struct Numbers {
   std::size_t kept = 0;
   std::size_t waiting = 0;
   std::uint64_t wake_ups = 0;
+  /// Nothing: the API server has not told.
+  std::optional<std::size_t> missing_needed_rights;
+  std::optional<std::size_t> missing_useful_rights;
   api::ApiClient::Counts requests;
 };
 

@@ -124,6 +124,7 @@ class ApiServer {
     std::string path_prefix{};  ///< of Request::path; empty: any
     std::size_t times = 1;
     Action action;
+    std::string body_part{};  ///< somewhere in Request::body; empty: any
   };
 
   ApiServer();

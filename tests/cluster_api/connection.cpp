@@ -120,7 +120,8 @@ std::optional<ApiServer::Action> ApiServer::Connection::take_action(const Reques
   auto& misbehaviours = server_.misbehaviours;
   const auto found = std::find_if(misbehaviours.begin(), misbehaviours.end(), [&](const Misbehaviour& misbehaviour) {
     return (misbehaviour.method.empty() || misbehaviour.method == request.method) &&
-           begins_with(request.path, misbehaviour.path_prefix) && misbehaviour.times > 0;
+           begins_with(request.path, misbehaviour.path_prefix) && misbehaviour.times > 0 &&
+           request.body.find(misbehaviour.body_part) != std::string::npos;
   });
   if (found == misbehaviours.end()) return std::nullopt;
   Action action = found->action;

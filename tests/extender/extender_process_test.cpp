@@ -180,7 +180,7 @@ TEST_F(ExtenderTest, IsNotReadyWithoutItsRightsAndStaysReadyWhereNobodyTellsThem
   // As many as it asks for at first.
   server_.misbehave({.method = "POST",
                      .path_prefix = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews",
-                     .times = 4,
+                     .times = 7,
                      .action = ApiServer::AnswerText{
                          .body = R"({"status":{"allowed":false}})", .content_type = "application/json", .code = 201}});
   replica_ =
@@ -194,6 +194,26 @@ TEST_F(ExtenderTest, IsNotReadyWithoutItsRightsAndStaysReadyWhereNobodyTellsThem
   EXPECT_TRUE(eventually([&] { return replica_->is_ready(); })) << "they are granted by now";
   server_.stop();
   EXPECT_TRUE(replica_->is_ready()) << "a server that is away takes nothing back";
+}
+
+TEST_F(ExtenderTest, IsReadyWithoutRightsThatAreUsefulOnlyAndTellsOfThem) {
+  for (const char* resource : {R"("nodes")", R"("poddisruptionbudgets")"}) {
+    server_.misbehave({.method = "POST",
+                       .path_prefix = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews",
+                       .times = 1000,
+                       .action = ApiServer::AnswerText{.body = R"({"status":{"allowed":false}})",
+                                                       .content_type = "application/json",
+                                                       .code = 201},
+                       .body_part = resource});
+  }
+  start();
+  EXPECT_TRUE(eventually([&] {
+    return replica_->metrics().find("topolet_extender_missing_rights{right=\"useful\"} 2") != std::string::npos;
+  })) << replica_->metrics();
+  EXPECT_THAT(replica_->metrics(), HasSubstr("topolet_extender_missing_rights{right=\"needed\"} 0"));
+  EXPECT_THAT(replica_->log(),
+              AllOf(HasSubstr("may not patch nodes: "), HasSubstr("may not list poddisruptionbudgets.policy: ")));
+  EXPECT_TRUE(replica_->is_ready());
 }
 
 TEST_F(ExtenderTest, EvictsAsManyOfOneZoneAsItTakesAndKeepsItForThePod) {
