@@ -10,7 +10,7 @@ try_chart_files() {
 try_values() {
   local value
   for value in agnt.watchSocket=/run/topolet/watch/watch.sock agent.watchSokcet=/run/topolet/watch/watch.sock \
-    agent.watchSocket=unix:///run/topolet/watch/watch.sock agent.metricsAddress=none agent.resources.limit.memory=1Gi \
+    agent.watchSocket=unix:///run/topolet/watch/watch.sock agent.metricsAddress=none agent.schedulerNames=topolet agent.resources.limit.memory=1Gi \
     image.pullPolicy=Sometimes capacity.enabled=yes installer.maxUnavailable=0 installer.patience=soon \
     extender.replicas=two extender.zonePolicy=singel extender.leaseDuration=2 'extender.tolerations[0].effect=Never' \
     'extender.exclusiveNamespaces={Team}' scheduler.affinity.nodes=a podMonitor.interval=often crd.kept=true; do
@@ -23,6 +23,7 @@ try_values() {
 global: {some: thing}
 image: {tag: 20261127, pullSecrets: [{name: registry}]}
 agent:
+  schedulerNames: [own-scheduler]
   nodeSelector: {pool: topolet}
   tolerations: [{key: pool, operator: Equal, value: topolet, effect: NoSchedule}]
   resources: {requests: {cpu: 1, memory: 64Mi}, limits: null}
@@ -35,7 +36,7 @@ prometheusRule: {enabled: true}
 YAML
   run_helm template topolet "$kChart" --values "$(object values)" 2>>"$logs/cluster.log" | put rendered
   for value in 'image: topolet:20261127' 'pool: topolet' 'value: topolet' 'memory: 64Mi' 'matchFields: []' \
-    'maxUnavailable: 10%' '--lease-duration=30' 'memory: 1Gi' 'pool: control' 'release: prometheus' 'interval: 30s'; do
+    'maxUnavailable: 10%' '--lease-duration=30' 'memory: 1Gi' 'pool: control' --scheduler-name=own-scheduler 'release: prometheus' 'interval: 30s'; do
     allows "the values are used: $value" grep -F -e "$value" "$(object rendered)"
   done
 }
