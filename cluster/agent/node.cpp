@@ -53,6 +53,13 @@ watch::v1::Event beginning_of(const watch::v1::Snapshot& before, const watch::v1
   return event_of("restarted", fmt::format("another topoletd serves{}: version {}{}", after, version, lost));
 }
 
+Node::WallTime begin_of(const Illness& illness, const std::vector<Illness>& before, Node::WallTime now) {
+  const auto same = std::find_if(before.begin(), before.end(), [&illness](const Illness& other) {
+    return other.code == illness.code && other.subject == illness.subject;
+  });
+  return same == before.end() ? now : same->since;
+}
+
 nlohmann::json json_of(const Illness& illness) {
   return {{"code", illness.code},         {"severity", to_string(illness.severity)}, {"subject", illness.subject},
           {"sentence", illness.sentence}, {"since_ms", illness.since.count()},       {"count", illness.count}};
@@ -119,8 +126,9 @@ void Node::set_connected(bool connected, WallTime now) {
   if (listener_) listener_(nullptr);
 }
 
-void Node::set_own_illnesses(std::vector<Illness> illnesses) {
+void Node::set_own_illnesses(std::vector<Illness> illnesses, WallTime now) {
   MutexLock lock(mutex_);
+  for (Illness& illness : illnesses) illness.since = begin_of(illness, own_illnesses_, now);
   if (illnesses == own_illnesses_) return;
   own_illnesses_ = std::move(illnesses);
   tell_illnesses();

@@ -49,8 +49,8 @@ class Node {
   void begin(const watch::v1::Snapshot& snapshot, WallTime now) TOPOLET_EXCLUDES(mutex_);
   void apply(const watch::v1::Delta& delta, WallTime now) TOPOLET_EXCLUDES(mutex_);
   void set_connected(bool connected, WallTime now) TOPOLET_EXCLUDES(mutex_);
-  /// What only the agent knows to be ill, from now on.
-  void set_own_illnesses(std::vector<Illness> illnesses) TOPOLET_EXCLUDES(mutex_);
+  /// What only the agent knows to be ill, from now on. What was ill before keeps the time since when it is.
+  void set_own_illnesses(std::vector<Illness> illnesses, WallTime now) TOPOLET_EXCLUDES(mutex_);
 
   /// All that is ill: what topoletd tells, while it is there, and what only the agent knows. The worst first.
   std::vector<Illness> illnesses() const TOPOLET_EXCLUDES(mutex_);

@@ -33,7 +33,10 @@ std::string message_in(const std::string& body) {
 
 std::string explained(const Grants& grants, int status, const std::string& message) {
   std::string advice;
-  if (status == 401) advice = "; the token or the client certificate is not known to the server";
+  if (status == 401) {
+    advice = "; the token or the client certificate is not known to the server";
+    if (!grants.token.empty()) advice += fmt::format(" (where this is no pod, {} makes another one)", grants.token);
+  }
   if (status == 403 && !grants.account.empty()) advice = advice_on_refusal(grants, message);
   return fmt::format("the API server answered {}: {}{}", status, message.empty() ? "without a message" : message,
                      advice);

@@ -48,6 +48,8 @@ class Reflector {
   void start() { list({}); }
   /// What is there was listed, at some time.
   bool has_synced() const { return has_synced_; }
+  /// Why it could not be listed or followed; empty: it could. After a failure it may be over before that is known here.
+  const std::string& trouble() const { return trouble_.now(); }
   /// Changes are told, as far as is known here.
   bool is_watching() const { return watch_number_ != 0; }
 

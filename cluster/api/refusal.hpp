@@ -12,6 +12,7 @@ struct Grants {
   std::string rights;   ///< "deploy/kubernetes/rbac.yaml": the file with these
   std::string pod;      ///< the file with the pod that has this account
   std::string policies = "deploy/kubernetes/policies.yaml";
+  std::string token = {};  ///< what makes another token for this program where it is no pod; empty: nothing
 };
 
 /// What is to be done, as the end of a sentence: "; deploy/kubernetes/rbac.yaml grants it …". Empty where no file of

@@ -19,6 +19,8 @@ class TroubleLog {
   void works() {
     if (!std::exchange(told_, {}).empty()) log_.info("this is over: {}", subject_);
   }
+  /// Why it failed; empty: it did not, the last time.
+  const std::string& now() const { return told_; }
 
  private:
   const std::string subject_;

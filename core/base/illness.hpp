@@ -82,6 +82,12 @@ inline constexpr const char* kCapacityLow = "capacity-low";
 inline constexpr const char* kTopoletdUnreachable = "topoletd-unreachable";
 inline constexpr const char* kMayNotPublish = "may-not-publish";
 inline constexpr const char* kNotPublished = "not-published";
+inline constexpr const char* kOtherWriter = "other-writer";
+inline constexpr const char* kDevicesUnknown = "devices-unknown";
+inline constexpr const char* kTokenNotRenewed = "token-not-renewed";
+inline constexpr const char* kKubeletStatic = "kubelet-static";
+inline constexpr const char* kNodeName = "node-name";
+inline constexpr const char* kZoneAnnotation = "zone-annotation";
 
 inline constexpr std::array kAll = {kRuntimeUnreachable,
                                     kNotReconciled,
@@ -113,6 +119,12 @@ inline constexpr std::array kAll = {kRuntimeUnreachable,
                                     kTopoletdUnreachable,
                                     kMayNotPublish,
                                     kNotPublished,
+                                    kOtherWriter,
+                                    kDevicesUnknown,
+                                    kTokenNotRenewed,
+                                    kKubeletStatic,
+                                    kNodeName,
+                                    kZoneAnnotation,
                                     kConfigurationRejected};
 
 }  // namespace illness

@@ -303,12 +303,17 @@ TEST(NodeTest, TellsAsIllWhatTopoletdTellsAndWhatOnlyTheAgentKnows) {
   ASSERT_EQ(node.illnesses().size(), 1U);
   EXPECT_EQ(node.illnesses()[0].code, "plugin-late");
   EXPECT_EQ(node.not_ready(), "") << "pods can start";
-  node.set_own_illnesses({{illness::kNotPublished, Severity::kWarning, "node n1", "the API server is away"}});
+  node.set_own_illnesses({{illness::kNotPublished, Severity::kWarning, "node n1", "the API server is away"}},
+                         milliseconds(7));
   EXPECT_EQ(node.illnesses().size(), 2U);
   EXPECT_EQ(node.not_ready(), "") << "nothing is forbidden";
-  node.set_own_illnesses({{illness::kMayNotPublish, Severity::kWarning, "node n1", "it lacks a right"}});
+  node.set_own_illnesses({{illness::kMayNotPublish, Severity::kWarning, "node n1", "it lacks a right"}},
+                         milliseconds(8));
   EXPECT_EQ(node.not_ready(), "node n1: it lacks a right");
-  node.set_own_illnesses({});
+  node.set_own_illnesses({{illness::kMayNotPublish, Severity::kWarning, "node n1", "it lacks two rights"}},
+                         milliseconds(9));
+  EXPECT_EQ(node.illnesses().back().since, milliseconds(8)) << "the same, said in other words";
+  node.set_own_illnesses({}, milliseconds(10));
   watch::v1::Delta worse;
   worse.set_generation(11);
   watch::v1::Illness& away = *worse.mutable_illnesses()->add_illnesses();

@@ -51,6 +51,8 @@ class DeviceInventory {
   bool is_settled() const { return is_settled_; }
   const State& state() const { return state_; }
   bool works() const { return works_; }
+  /// Why the kubelet does not tell; empty: it does, or was not asked yet.
+  const std::string& trouble() const { return trouble_.now(); }
 
  private:
   void ask();

@@ -41,8 +41,9 @@ std::string reporter_metrics(const Reporter::Counts& counts) {
       static_cast<double>(topology.heartbeats));
   add({"topolet_agent_topology_deletions_total", "Times that somebody deleted the object.", kCounter},
       static_cast<double>(topology.deletions));
-  add({"topolet_agent_has_node", "Whether the API server has a Node of this name, as it said last."},
-      topology.has_node ? 1 : 0);
+  if (topology.has_node)
+    add({"topolet_agent_has_node", "Whether the API server has a Node of this name, as it said last."},
+        *topology.has_node ? 1 : 0);
   add({"topolet_agent_topology_other_writers_total", "Times that another program wrote over the object.", kCounter},
       static_cast<double>(topology.other_writers));
   add({"topolet_agent_topology_wake_ups_total", "Times that schedulers were told that there is room again.", kCounter},

@@ -36,6 +36,8 @@ constexpr std::chrono::milliseconds kLongestRetry{4500};
 constexpr std::chrono::milliseconds kNodePeriod{4500};
 /// Between two writes while another program writes the same object.
 constexpr std::chrono::milliseconds kContestedPeriod{10'000};
+/// A program that writes the object is said to do so for this long after it has.
+constexpr std::chrono::minutes kContestMemory{10};
 /// Who deletes the object more often within this time, does so all the time.
 constexpr std::chrono::minutes kDeletionsMemory{1};
 constexpr int kMaxDeletions = 2;
@@ -100,6 +102,13 @@ Publisher::Publisher(Options options, Deps deps)
       setup_warnings_(options_.node_name, deps_.log),
       urgent_writes_(kUrgentBurst),
       urgent_counted_(deps_.api.now()) {}
+
+Publisher::Counts Publisher::counts() const {
+  Counts counts = counts_;
+  counts.wake_ups = waker_.wake_ups();
+  if (deps_.api.now() - last_contest_ >= kContestMemory) counts.other_writer.clear();
+  return counts;
+}
 
 std::string Publisher::object_path() const { return fmt::format("{}/{}", kTopologyPath, options_.node_name); }
 
@@ -168,7 +177,7 @@ void Publisher::attempt() {
 /// The object belongs to the Node, and goes with it. Without one there is nobody to schedule for.
 void Publisher::look_for_node() {
   owner_.ask([this](const Status& found) {
-    counts_.has_node = owner_.is_there();
+    if (found || found.error().code == Code::kNotFound) counts_.has_node = owner_.is_there();
     if (!found && found.error().code != Code::kNotFound) return failed(found.error().message);
     if (!found) {
       not_before_ = std::max(not_before_, deps_.api.now() + jittered(kNodePeriod));
@@ -360,11 +369,13 @@ bool Publisher::judge(const json& object) {
   if (tell_the_same(last_sent_, object)) last_written_ = object;
   if (!last_written_.is_object() || tell_the_same(last_written_, object)) return false;
   ++counts_.other_writers;
+  counts_.other_writer = last_writer(object);
+  last_contest_ = deps_.api.now();
   not_before_ = std::max(not_before_, deps_.api.now() + kContestedPeriod);
   deps_.log.warn(
       "the NodeResourceTopology {} was changed by {}: two programs write it, and schedulers cannot rely on it; on this "
       "node, stop the other one, such as nfd-topology-updater or koordlet's",
-      options_.node_name, last_writer(object));
+      options_.node_name, counts_.other_writer);
   return true;
 }
 

@@ -63,7 +63,8 @@ class Publisher {
     std::uint64_t wake_ups = 0;       ///< events made for schedulers
     std::uint64_t generation = 0;     ///< of the newest object written
     std::uint64_t unplaced_containers = 0;
-    bool has_node = false;                                   ///< the API server has a Node of this name
+    std::optional<bool> has_node = {};  ///< the API server has a Node of this name, as it said last
+    std::string other_writer = {};      ///< who wrote over ours, if that was not long ago
     std::map<std::string, std::string> setup_warnings = {};  ///< as setup_warnings() tells them
     std::string trouble = {};                                ///< why the last attempt failed; empty: it did not
     bool is_refused = false;                                 ///< the same: by the API server, for lack of a right
@@ -78,11 +79,7 @@ class Publisher {
   void pod_was_bound() { schedule(Urgency::kUrgent); }
   /// The object as the API server has it; null: there is none. The first call lets publishing begin.
   void take_object(const nlohmann::json& object);
-  Counts counts() const {
-    Counts counts = counts_;
-    counts.wake_ups = waker_.wake_ups();
-    return counts;
-  }
+  Counts counts() const;
 
  private:
   using Time = api::Api::Clock::time_point;
@@ -146,6 +143,7 @@ class Publisher {
   std::optional<Time> touch_due_;  ///< of the second touch
   Time beat_due_{};                ///< of the next heartbeat
   Time last_deletion_{};
+  Time last_contest_{};
   Time next_write_{};     ///< not before, unless it is urgent
   Time not_before_{};     ///< after failures, and while another program writes
   double urgent_writes_;  ///< that may be made now

@@ -1,11 +1,9 @@
 #include "cluster/agent/kubernetes/reporter.hpp"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include <algorithm>
 #include <utility>
 
+#include "cluster/agent/kubernetes/own_illnesses.hpp"
 #include "cluster/agent/kubernetes/zones.hpp"
 #include "cluster/api/json_fields.hpp"
 
@@ -16,8 +14,10 @@ using nlohmann::json;
 
 /// Metrics are looked at less often.
 constexpr std::chrono::milliseconds kCountsPeriod{2000};
-const api::Grants kGrants = {
-    .account = "topolet-agent", .rights = "deploy/kubernetes/rbac.yaml", .pod = "deploy/kubernetes/agent.yaml"};
+const api::Grants kGrants = {.account = "topolet-agent",
+                             .rights = "deploy/kubernetes/rbac.yaml",
+                             .pod = "deploy/kubernetes/agent.yaml",
+                             .token = "deploy/kubernetes/agent-kubeconfig"};
 
 /// Thousands of agents ask.
 constexpr std::chrono::minutes kAskForRightsAgain{10};
@@ -180,30 +180,22 @@ void Reporter::copy_counts() {
   loop_.after(kCountsPeriod, [this] { copy_counts(); });
 }
 
-/// What keeps the cluster from knowing this node. An API server that is away forbids nothing.
 void Reporter::tell_illnesses() {
-  std::vector<Illness> found;
-  const std::string subject = "node " + options_.node_name;
-  const Publisher::Counts& topology = publisher_.counts();
-  if (rights_.missing() && !rights_.missing()->empty()) {
-    found.push_back({illness::kMayNotPublish, Severity::kWarning, subject,
-                     fmt::format("topolet-agent may not {}, and so not publish this node: deploy/kubernetes/rbac.yaml "
-                                 "grants it",
-                                 fmt::join(*rights_.missing(), ", "))});
-  } else if (topology.is_refused) {
-    found.push_back({illness::kMayNotPublish, Severity::kWarning, subject,
-                     "the API server refuses the NodeResourceTopology: " + topology.trouble});
-  } else if (!topology.trouble.empty()) {
-    found.push_back({illness::kNotPublished, Severity::kWarning, subject,
-                     "its NodeResourceTopology is not up to date: " + topology.trouble});
+  OwnFacts facts{.node_name = options_.node_name,
+                 .missing_rights = rights_.missing().value_or(std::vector<std::string>{}),
+                 .topology = publisher_.counts(),
+                 .is_late = options_.clock.steady() - started_ >= kLongestStart,
+                 .hears_topoletd = node_.summary().connected,
+                 .knows_pods = pod_reflector_.has_synced(),
+                 .pods_trouble = pod_reflector_.trouble(),
+                 .knows_object = object_reflector_.has_synced(),
+                 .object_trouble = object_reflector_.trouble()};
+  if (devices_) {
+    facts.knows_devices = devices_->is_settled();
+    facts.devices_trouble = devices_->trouble();
   }
-  const bool is_late = options_.clock.steady() - started_ >= kLongestStart;
-  const auto unknown = [&](const char* what) {
-    found.push_back({illness::kNotPublished, is_late ? Severity::kWarning : Severity::kNotice, subject, what});
-  };
-  if (!pod_reflector_.has_synced()) unknown("nothing is published before its pods were listed");
-  if (devices_ && !devices_->is_settled()) unknown("nothing is published before the kubelet told its devices");
-  node_.set_own_illnesses(std::move(found));
+  if (token_renewal_) facts.token_trouble = token_renewal_->trouble();
+  node_.set_own_illnesses(own_illnesses(facts), options_.clock.wall());
 }
 
 Reporter::Counts Reporter::counts() const {

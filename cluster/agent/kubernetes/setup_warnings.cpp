@@ -10,24 +10,21 @@ namespace topolet::agent {
 std::map<std::string, std::string> setup_warnings(const std::string& node_name, const watch::v1::FitsResponse& fits) {
   std::map<std::string, std::string> warnings;
   if (fits.kubelet_hands_out_cpus()) {
-    warnings["kubelet-static"] =
+    warnings[illness::kKubeletStatic] =
         "the kubelet hands out CPUs itself (cpuManagerPolicy: static), and on which NUMA node is its choice: the zones "
-        "are "
-        "published with the policy none, and nothing is placed by zones that count on topolet; set its policy to none, "
-        "as "
-        "`topolet config kubelet` prints";
+        "are published with the policy none, and nothing is placed by zones that count on topolet; set its policy to "
+        "none, as `topolet config kubelet` prints";
   }
   if (!fits.node_name().empty() && fits.node_name() != node_name) {
-    warnings["node-name"] = fmt::format(
+    warnings[illness::kNodeName] = fmt::format(
         "topoletd calls this node {} (daemon.node-name), and its Node is {} (--node-name): the zones that a scheduler "
         "chooses are ignored here; set daemon.node-name = {} in topolet.conf",
         fits.node_name(), node_name, node_name);
   }
   if (fits.ignores_zones()) {
-    warnings["zone-annotation"] =
+    warnings[illness::kZoneAnnotation] =
         "placement.annotations in topolet.conf does not list zone: the zones that a scheduler chooses are ignored "
-        "here; add "
-        "it";
+        "here; add it";
   }
   return warnings;
 }

@@ -6,13 +6,14 @@
 #include <map>
 #include <string>
 
+#include "core/base/illness.hpp"
 #include "core/base/log.hpp"
 #include "core/watch/watch.pb.h"
 
 namespace topolet::agent {
 
-/// All there are, for metrics.
-inline constexpr std::array<const char*, 3> kSetupWarnings = {"kubelet-static", "node-name", "zone-annotation"};
+/// All there are, for metrics: words that are the codes of illnesses as well.
+inline constexpr std::array kSetupWarnings = {illness::kKubeletStatic, illness::kNodeName, illness::kZoneAnnotation};
 
 /// By those words, each with one sentence that says what to do.
 std::map<std::string, std::string> setup_warnings(const std::string& node_name, const watch::v1::FitsResponse& fits);

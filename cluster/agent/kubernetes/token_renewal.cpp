@@ -73,7 +73,9 @@ void TokenRenewal::look() {
   const Result<std::string> token = read_file(token_file_, kMaxTokenBytes);
   const auto claims = token ? api::read_token_claims(trimmed(*token)) : std::nullopt;
   const bool is_ours = claims && !claims->node.empty() && claims->pod.empty();
-  if (is_ours && api_.wall_time() >= renewal_time(*claims)) renew(*claims);
+  const bool is_due = is_ours && api_.wall_time() >= renewal_time(*claims);
+  if (is_due) renew(*claims);
+  if (claims && !is_due) trouble_.works();  // somebody else has put another one there
   const auto often = is_ours ? (claims->expires_at - claims->issued_at) / kLooksInALife : kLookAgain;
   api_.after(std::clamp(often, kLookAgainEarliest, kLookAgain), [this] { look(); });
 }

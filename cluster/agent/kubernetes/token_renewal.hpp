@@ -23,6 +23,8 @@ class TokenRenewal {
   TokenRenewal& operator=(const TokenRenewal&) = delete;
 
   void start() { look(); }
+  /// Why the token could not be renewed; empty: it could, or it need not be yet.
+  const std::string& trouble() const { return trouble_.now(); }
 
  private:
   void look();

@@ -245,6 +245,9 @@ TEST_F(PublisherTest, WritesAgainAfterAnotherProgramButInNoHurry) {
   ASSERT_THAT(writes(), SizeIs(::testing::Gt(2U)));
   EXPECT_EQ(writes()[2], begin + seconds(10));
   EXPECT_EQ(attribute(object(), "topolet.io/acked"), "1");
+  EXPECT_NE(publisher_.counts().other_writer, "");
+  pass(minutes(10));
+  EXPECT_EQ(publisher_.counts().other_writer, "") << "it is long ago";
 }
 
 TEST_F(PublisherTest, NoticesASecondWriterWhileItAsksWhatFits) {
@@ -359,16 +362,17 @@ TEST_F(HeartbeatTest, BelongsToTheNodeThatWasRegisteredAgain) {
 }
 
 TEST_F(HeartbeatTest, IsAskedForANodeThatIsNotThereAndNotWrittenForIt) {
+  EXPECT_EQ(beating_.counts().has_node, std::nullopt) << "it was not asked";
   api_.remove(kNodes + "/n1");
   beating_.take_object(json());
   pass(hours(1));
   EXPECT_THAT(writes(), IsEmpty()) << "not registered yet";
-  EXPECT_FALSE(beating_.counts().has_node);
+  EXPECT_EQ(beating_.counts().has_node, false);
   api_.put(kNodes, {{"metadata", {{"name", "n1"}}}});
   pass(seconds(6));
   ASSERT_GE(count_writes(), 1U);
   EXPECT_EQ(owner(), node_uid());
-  EXPECT_TRUE(beating_.counts().has_node);
+  EXPECT_EQ(beating_.counts().has_node, true);
   api_.remove(kNodes + "/n1");
   ASSERT_TRUE(collect());
   const std::size_t before = count_writes();

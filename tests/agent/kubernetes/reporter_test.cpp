@@ -73,8 +73,8 @@ class ReporterTest : public ::testing::Test {
     reporter_.reset();
     watch_.reset();
   }
-  void start_daemon() {
-    rig_.configure("", "", "watch = unix://" + rig_.file("watch.sock"));
+  void start_daemon(const std::string& placement = "", const std::string& daemon = "node-name = n1") {
+    rig_.configure("", placement, "watch = unix://" + rig_.file("watch.sock") + "\n" + daemon);
     ASSERT_TRUE(rig_.start()) << rig_.log();
   }
   void start_agent(const std::string& pod_resources = "") {
@@ -210,6 +210,41 @@ TEST_F(ReporterTest, TellsAnApiServerThatIsAwayFromOneThatRefuses) {
   EXPECT_TRUE(pass_time_until([&] { return is_ill("may-not-publish"); }));
   EXPECT_THAT(node_->not_ready(), HasSubstr("the API server refuses the NodeResourceTopology"));
   EXPECT_TRUE(pass_time_until([&] { return node_->not_ready().empty(); }));
+}
+
+TEST_F(ReporterTest, TellsAsIllWhatCannotBeMeantSo) {
+  start_daemon("annotations = cpus", "node-name = n9");
+  start_agent();
+  ASSERT_TRUE(published([](const json&) { return true; }));
+  std::vector<Illness> found;
+  ASSERT_TRUE(pass_time_until([&] {
+    found = node_->illnesses();
+    return found.size() == 2 && found[0].code == "node-name";
+  }));
+  EXPECT_THAT(found[0].sentence, HasSubstr("set daemon.node-name = n1 in topolet.conf"));
+  EXPECT_EQ(found[1].code, "zone-annotation");
+  EXPECT_GT(found[1].since.count(), 0);
+  EXPECT_EQ(node_->not_ready(), "") << "pods start, and the node is published";
+}
+
+TEST_F(ReporterTest, TellsAsIllWhyNothingIsPublished) {
+  server_.remove(kNodes, "n1");
+  server_.misbehave(
+      {.method = "GET", .path_prefix = kTopologies, .times = 60, .action = StandIn::AnswerStatus{.code = 404}});
+  start_daemon();
+  start_agent();
+  const auto says = [&](const std::string& text, Severity severity) {
+    const std::vector<Illness> found = node_->illnesses();
+    return std::any_of(found.begin(), found.end(), [&](const Illness& one) {
+      return one.code == "not-published" && one.severity == severity && one.sentence.find(text) != std::string::npos;
+    });
+  };
+  EXPECT_TRUE(pass_time_until([&] { return says("crd.yaml", Severity::kNotice); }));
+  advance(std::chrono::minutes(1));
+  EXPECT_TRUE(pass_time_until([&] { return says("crd.yaml", Severity::kWarning); })) << "it is no start any more";
+  EXPECT_TRUE(pass_time_until([&] { return says("without a Node of this name", Severity::kWarning); }));
+  server_.put(kNodes, {{"metadata", {{"name", "n1"}}}});
+  EXPECT_TRUE(pass_time_until([&] { return node_->illnesses().empty(); })) << node_->illnesses()[0].sentence;
 }
 
 TEST_F(ReporterTest, PublishesWhatFitsAndFollowsWhatIsBooked) {

@@ -145,6 +145,10 @@ TEST_F(TokenRenewalTest, SaysOnceThatItMayNotAndWhenThatMatters) {
   EXPECT_THAT(said, HasSubstr("agent-token.yaml"));
   EXPECT_THAT(said, HasSubstr("agent-kubeconfig"));
   EXPECT_EQ(said.find("cannot be renewed"), said.rfind("cannot be renewed"));
+  EXPECT_THAT(renewal_.trouble(), HasSubstr("agent-kubeconfig"));
+  folder_.write("token", token_of(kBoundToNode, now(), now() + hours(30)));
+  pass(hours(1));
+  EXPECT_EQ(renewal_.trouble(), "") << "somebody has put another one there";
 }
 
 TEST_F(TokenRenewalTest, KeepsTheOneThatItHasWhereTheAnswerHasNone) {
