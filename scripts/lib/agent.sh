@@ -86,7 +86,8 @@ YAML
 start_agent() {
   kAgentMetrics=127.0.0.1:$(free_port)
   run_program "$workdir" topolet-agent "$kAgentProgram" --watch "unix://$workdir/watch.sock" --node-name "$1" \
-    --kubernetes "$workdir/${agent_user:-admin}.kubeconfig" --pod-resources none --metrics-address "$kAgentMetrics" --page-address none
+    --kubernetes "$workdir/${agent_user:-admin}.kubeconfig" --pod-resources none --extender-lease "$kNamespace/topolet-extender" \
+    --metrics-address "$kAgentMetrics" --page-address none
 }
 
 make_pod() {

@@ -6,9 +6,13 @@ kStoryReleases=("${kClusterReleases[@]}")
 kStoryModule=tests/conformance/cluster
 declare -A kStoryWords=([denied]='pods denied though promised' [outside]='containers outside their zone'
   [over_promised]='zones over-promised')
+declare -A kCaseNodes=([preemption]=1 [registration]=2)
+declare -A kCaseWords=([preemption]='as many are evicted for a pod as it takes, of one zone, and nobody in vain'
+  [registration]='a Node that is registered again has its object again, which stays')
 kStoryPrograms=(etcd kube-apiserver kube-scheduler kubectl)
 kStoryNodes=20
 kStoryPods=500
+kStoryPlays=()  # those of the story that are played; all, if none is named
 kStoryReal=real # or simulated: no node has a kubelet of its own
 kExtenderProgram=build/quick/cluster/extender/topolet-extender
 
@@ -28,16 +32,25 @@ story_schedulers() {
 }
 
 play_release() {
-  local release=$1 scheduler schedulers
-  read -ra schedulers <<<"$(story_schedulers "$release")"
-  play_field none "$release"
-  play_field extender "$release"
-  for scheduler in "${schedulers[@]}"; do play_cluster_story "$scheduler" "$release-$scheduler" "$kStoryReal"; done
+  local release=$1 scheduler schedulers=()
+  for scheduler in none extender; do
+    if is_played "field-$scheduler"; then play_field "$scheduler" "$release"; fi
+  done
+  for scheduler in preemption registration; do
+    if is_played "$scheduler"; then play_case "$scheduler" "$release"; fi
+  done
+  for scheduler in $(story_schedulers "$release"); do
+    is_played "$scheduler" || continue
+    schedulers+=("$scheduler")
+    play_cluster_story "$scheduler" "$release-$scheduler" "$kStoryReal"
+  done
   compare_denials "$release" "${schedulers[@]}"
-  [[ $release == "${kClusterReleases[0]}" ]] || return 0
+  [[ $release == "${kClusterReleases[0]}" ]] && is_played extender-plain || return 0
   # A third of the pods takes any zones, and may go where nobody tells of zones; those that want one may not.
   play_cluster_story extender "$release-extender-plain" simulated --plain-nodes 4 --pods "$((kStoryPods * 2 / 5))"
 }
+
+is_played() { ((${#kStoryPlays[@]} == 0)) || [[ " ${kStoryPlays[*]} " == *" $1 "* ]]; }
 
 # play_cluster_story SCHEDULER NAME real|simulated [OPTION…]: leaves $logs/story-NAME.json. One of the nodes is a real one,
 # or all are simulated.
@@ -77,6 +90,15 @@ play_field() {
   close_story
 }
 
+# play_case preemption|registration RELEASE: with topolet-extender.
+play_case() {
+  local name=$2-$1
+  say "Playing what the case $1 is about ($name; about fifteen minutes)"
+  open_story "$name"
+  check through "story ($name): ${kCaseWords[$1]}" 0 play_story extender "$name" "${kCaseNodes[$1]}" --case "$1" --samples 60
+  close_story
+}
+
 # open_story NAME: a control plane
 open_story() {
   local name
@@ -113,10 +135,24 @@ play_story() {
     >"$logs/story-$name.json" 2>>"$logs/story.log" &
   local story=$!
   wait_until 120 are_published "$nodes" || say "not all nodes are published"
-  start_scheduler "$workdir" "$scheduler" "$(story_scheduler "$scheduler")"
+  start_story_scheduler "$scheduler"
   cp "$workdir/kube-scheduler-$scheduler.pid" "$workdir/story/scheduler.new"
   mv "$workdir/story/scheduler.new" "$workdir/story/scheduler"
   wait "$story"
+}
+
+# One that asks topolet-extender has the rights and the environment that the manifest gives it.
+start_story_scheduler() {
+  local configuration assignment
+  configuration=$(story_scheduler "$1")
+  if [[ $1 == extender ]]; then
+    logged kube "$workdir" admin apply -f "$kManifests/scheduler-extender.yaml"
+    write_token "$workdir" scheduler "$(kube "$workdir" admin create token topolet-scheduler --namespace "$kNamespace")"
+    while read -r assignment; do local -x "${assignment?}"; done < <(extender_scheduler_environment)
+    scheduler_user=scheduler start_scheduler "$workdir" "$1" "$configuration"
+  else
+    start_scheduler "$workdir" "$1" "$configuration"
+  fi
 }
 
 # topolet-extender has the rights that extender.yaml gives it, and no more, and the only name that may set a zone.
@@ -150,6 +186,11 @@ YAML
 extender_scheduler() {
   sed -n '/^  scheduler.yaml: |/,/^---/{s/^    //p}' "$kManifests/scheduler-extender.yaml" |
     sed "s|urlPrefix: .*|urlPrefix: https://$1|; s|/etc/topolet/scheduler-certificates|$2|"
+}
+
+# Prints NAME=VALUE for each variable that scheduler-extender.yaml sets.
+extender_scheduler_environment() {
+  sed -n 's/^ *- {name: \(HTTP2_[A-Z_]*\), value: "\([0-9]*\)"}$/\1=\2/p' "$kManifests/scheduler-extender.yaml"
 }
 
 # check_extender_story NAME real|simulated: what the extender is for. A real node is held to its audit.
@@ -219,14 +260,14 @@ build_cluster_story() {
   export PATH=$cache/bin:$PATH
 }
 
-# compare_denials RELEASE SCHEDULER…: what it comes to whether a scheduler knows of zones. Without, some pods must have been
-# denied, or nothing is shown.
+# compare_denials RELEASE [SCHEDULER…]: what it comes to whether a scheduler knows of zones. Without, some pods must have
+# been denied, or nothing is shown.
 compare_denials() {
   local release=$1 scheduler none last
-  none=$(story_number "$release-none" denied_pods)
   for scheduler in "${@:2}"; do tell_story "$release-$scheduler"; done
   # In a small story perhaps nothing is denied.
-  ((kStoryPods >= 500)) || return 0
+  [[ " ${*:2} " == *" none "* ]] && ((kStoryPods >= 500)) || return 0
+  none=$(story_number "$release-none" denied_pods)
   for scheduler in "${@:2}"; do
     [[ $scheduler == overreserve || $scheduler == extender ]] || continue
     last=$(story_number "$release-$scheduler" denied_pods)

@@ -7,10 +7,14 @@ import (
 	"net"
 	"os"
 	"sync"
+	"time"
 
 	"google.golang.org/grpc"
 	podresources "k8s.io/kubelet/pkg/apis/podresources/v1"
 )
+
+// An agent asks the kubelet for devices and writes what follows from them within that time, also one that was killed.
+const deviceLag = 6 * time.Second
 
 // Device is one that a device plugin tells the kubelet of.
 type Device struct {
@@ -29,11 +33,12 @@ type DeviceManager struct {
 	all    []Device
 	given  map[string][]Device // by pod
 	ever   map[string][]Device // those of pods that have ended too
+	since  map[string]time.Time
 	random *rand.Rand
 }
 
 func newDeviceManager(zones []int, seed int64) *DeviceManager {
-	m := &DeviceManager{given: map[string][]Device{}, ever: map[string][]Device{},
+	m := &DeviceManager{given: map[string][]Device{}, ever: map[string][]Device{}, since: map[string]time.Time{},
 		random: rand.New(rand.NewSource(seed))}
 	for i, zone := range zones {
 		m.all = append(m.all, Device{ID: fmt.Sprintf("gpu-%d", i), Path: fmt.Sprintf("/dev/story-gpu%d", i), Zone: zone})
@@ -70,7 +75,7 @@ func (m *DeviceManager) give(pod string, number int) bool {
 	}
 	m.random.Shuffle(len(free), func(i, j int) { free[i], free[j] = free[j], free[i] })
 	if number > 0 {
-		m.given[pod], m.ever[pod] = free[:number], free[:number]
+		m.given[pod], m.ever[pod], m.since[pod] = free[:number], free[:number], time.Now()
 	}
 	return true
 }
@@ -107,6 +112,13 @@ func (m *DeviceManager) everGiven(pod string) []Device {
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
 	return m.ever[pod]
+}
+
+// isNew: so short a while ago the pod had no devices yet, that an object of that time may not know of them.
+func (m *DeviceManager) isNew(pod string, at time.Time) bool {
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	return at.Sub(m.since[pod]) < deviceLag
 }
 
 // freeIn is how many devices of each zone nobody has.

@@ -117,10 +117,10 @@ func (e *Extenders) waitForLeader(ctx context.Context) error {
 	return fmt.Errorf("no replica of topolet-extender leads; see their logs in %s", e.options.Directory)
 }
 
-// The leader's Lease has expired by then.
-const freezeTime = 10 * time.Second
+// The leader's Lease has expired long before.
+const minFreezeTime, maxFreezeTime = 20 * time.Second, 30 * time.Second
 
-// killLeaders kills the replica that leads, again and again, as a crash would, and starts it anew. Every third time it is
+// killLeaders kills the replica that leads, again and again, as a crash would, and starts it anew. Every second time it is
 // only frozen for a while, in which the other one has its place.
 func (e *Extenders) killLeaders(ctx context.Context) error {
 	for turn := 1; ; turn++ {
@@ -131,7 +131,7 @@ func (e *Extenders) killLeaders(ctx context.Context) error {
 		r := e.leading(ctx)
 		switch {
 		case r == nil:
-		case turn%3 == 0:
+		case turn%2 == 0:
 			e.freeze(ctx, r)
 		default:
 			e.end(r, syscall.SIGKILL)
@@ -156,7 +156,7 @@ func (e *Extenders) leading(ctx context.Context) *replica {
 
 func (e *Extenders) freeze(ctx context.Context, r *replica) {
 	_ = r.process.Process.Signal(syscall.SIGSTOP)
-	pause(ctx, freezeTime)
+	pause(ctx, minFreezeTime+time.Duration(rand.Int63n(int64(maxFreezeTime-minFreezeTime))))
 	_ = r.process.Process.Signal(syscall.SIGCONT)
 	e.countOne(&e.freezes)
 }

@@ -48,6 +48,8 @@ type Result struct {
 	Rejected        int      `json:"rejected"`            // pods that their scheduler found no node for at first
 	OnPlain         int      `json:"on_plain"`            // pods bound to nodes without topoletd
 	FirstTry        int      `json:"first_try"`           // of the case field
+	Evicted         int      `json:"evicted"`             // by schedulers
+	Scenes          []Scene  `json:"scenes,omitempty"`    // of the cases preemption and registration
 	ExtendersKilled int      `json:"extenders_killed"`
 	ExtendersFrozen int      `json:"extenders_frozen"`
 	ExtenderCPU     float64  `json:"extender_cpu_s"`    // of all replicas

@@ -14,6 +14,9 @@ import (
 // A kubelet asks again after so long where a container could not be created.
 const createBackOff = 10 * time.Second
 
+// A container takes so long to end.
+const stopTime = time.Second
+
 // Running is a pod on a simulated node. Only the node's worker knows it.
 type Running struct {
 	node    *Node
@@ -196,7 +199,34 @@ func (s *Story) endPod(ctx context.Context, running *Running) {
 	s.deletePod(ctx, pod)
 }
 
+// onDeletion stops a pod that somebody else than this program deletes, which is a scheduler that evicts it.
+func (s *Story) onDeletion(ctx context.Context, pod *corev1.Pod) {
+	s.mutex.Lock()
+	record := s.pods[pod.Name]
+	isNew := record != nil && !record.IsStopped && !record.HasEnded
+	if isNew {
+		record.IsStopped, record.Object, record.Node = true, pod, pod.Spec.NodeName
+		s.result.Evicted++
+		if s.onEvicted != nil {
+			s.onEvicted(pod)
+		}
+	}
+	s.mutex.Unlock()
+	if !isNew {
+		return
+	}
+	node := s.nodes[pod.Spec.NodeName]
+	s.later(stopTime, node, func() {
+		if !s.hasEnded(pod.Name) {
+			s.endPod(ctx, &Running{node: node, pod: pod, planned: s.plannedOf(pod.Name)})
+		}
+	})
+}
+
 func (s *Story) deletePod(ctx context.Context, pod *corev1.Pod) {
+	s.mutex.Lock()
+	s.pods[pod.Name].IsStopped = true
+	s.mutex.Unlock()
 	var none int64
 	if err := s.client.CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name,
 		metav1.DeleteOptions{GracePeriodSeconds: &none}); err != nil {

@@ -40,8 +40,13 @@ func fieldMachines() []Machine { return []Machine{machine(4, 10, 1), machine(2, 
 var plainMachine = Machine{CPUs: 64, Zones: 2}
 
 func (o Options) machines() []Machine {
-	if o.Case == "field" {
+	switch o.Case {
+	case "field":
 		return fieldMachines()
+	case "preemption":
+		return []Machine{machine(2, 10, 1)}
+	case "registration":
+		return []Machine{machine(2, 10, 1), machine(4, 4, 1, 0, 1)}
 	}
 	shapes := []Machine{
 		machine(2, 8, 1, 0, 1), machine(4, 4, 1, 0, 1), machine(2, 4, 2), machine(8, 2, 2), machine(2, 12, 1, 0, 0, 1, 1)}

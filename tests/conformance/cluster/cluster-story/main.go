@@ -63,7 +63,9 @@ func parseOptions() Options {
 	flag.StringVar(&o.Certificates, "certificates", "", "what extender-certificates made, for 127.0.0.1 as well")
 	flag.StringVar(&o.Service, "service", "", "the address where the scheduler reaches the replicas of topolet-extender")
 	flag.DurationVar(&o.KillExtender, "kill-extender", 20*time.Second, "how often the leading replica is killed")
-	flag.StringVar(&o.Case, "case", "", "field: a pod of 20 CPUs, 20 times, and two nodes of which one has a zone for it")
+	flag.StringVar(&o.Case, "case", "",
+		"field: a pod of 20 CPUs, 20 times, and two nodes of which one has a zone for it; preemption: a pod for which others "+
+			"are evicted; registration: Nodes that are deleted and registered again")
 	flag.IntVar(&o.Nodes, "nodes", 19, "how many nodes are simulated")
 	flag.IntVar(&o.PlainNodes, "plain-nodes", 0, "how many nodes beside them have neither topoletd nor an agent")
 	flag.IntVar(&o.Pods, "pods", 500, "how many pods arrive")
@@ -103,8 +105,13 @@ func run(ctx context.Context, options Options) (*Result, error) {
 		return nil, err
 	}
 	defer story.end()
-	if options.Case == "field" {
+	switch options.Case {
+	case "field":
 		return story.playField(ctx)
+	case "preemption":
+		return story.playPreemption(ctx)
+	case "registration":
+		return story.playRegistration(ctx)
 	}
 	if err := story.play(ctx); err != nil {
 		return nil, err

@@ -175,7 +175,8 @@ func (n *Node) startAgent() error {
 	}
 	defer log.Close()
 	agent := exec.Command(n.options.Agent, "--watch", n.socket(), "--node-name", n.Name, "--kubernetes",
-		n.kubeconfig, "--pod-resources", "unix://"+n.deviceSocket(), "--metrics-address", "none", "--page-address", "none")
+		n.kubeconfig, "--pod-resources", "unix://"+n.deviceSocket(), "--extender-lease", extenderNamespace+"/"+extenderLease,
+		"--metrics-address", "none", "--page-address", "none")
 	agent.Stdout, agent.Stderr = log, log
 	if err := agent.Start(); err != nil {
 		return err

@@ -164,14 +164,16 @@ func (s *Story) check(published Published) error {
 	return s.judgeDifference(published, found, isInitial)
 }
 
-// isRightWithoutDevices: the object says what the node would grant if no pod that is to come had devices. In which zone
-// these will be is not known to whom it is told.
+// isRightWithoutDevices: the object says what the node would grant if pods that are to come had no devices where they have
+// got them just now. In which zone these are an agent is told only then.
 func (s *Story) isRightWithoutDevices(node *Node, published Published, lines []Line, pending []Pending) (bool, error) {
 	without := slices.Clone(pending)
 	hasDevices := false
 	for i := range without {
-		hasDevices = hasDevices || len(without[i].Devices) > 0
-		without[i].Devices = nil
+		if len(without[i].Devices) > 0 && node.devices.isNew(without[i].Pod.Name, published.SeenAt) {
+			hasDevices = true
+			without[i].Devices = nil
+		}
 	}
 	if !hasDevices {
 		return false, nil

@@ -64,6 +64,9 @@ func makeGuaranteed(random *rand.Rand) PlannedPod {
 	case 6:
 		main.Devices = pick(random, 1, 1, 2)
 		pod.Parts = []Part{main}
+		if random.Intn(2) == 0 { // the kubelet gives the device at once, and the container that has it comes later
+			pod.Parts = append(initialBefore(random, main), main)
+		}
 	default:
 		pod.Parts = []Part{main}
 		if random.Intn(3) == 0 {

@@ -50,6 +50,8 @@ type PlannedPod struct {
 	Lifetime   time.Duration // once it runs; 0: until the end
 	ResizeTo   int64         // thousandths for the container `main`, half of its life long; 0: never
 	Policy     string        // its annotation topolet.io/zone-policy
+	Priority   string        // the name of its PriorityClass
+	Labels     map[string]string
 }
 
 func (p PlannedPod) isExclusive(part Part) bool { return p.Guaranteed && part.Milli%1000 == 0 }
@@ -121,8 +123,9 @@ func (p PlannedPod) container(part Part, image string) corev1.Container {
 func (p PlannedPod) object(options Options) *corev1.Pod {
 	no, grace := false, int64(1)
 	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: p.Name, Namespace: podNamespace},
+		ObjectMeta: metav1.ObjectMeta{Name: p.Name, Namespace: podNamespace, Labels: p.Labels},
 		Spec: corev1.PodSpec{
+			PriorityClassName:             p.Priority,
 			SchedulerName:                 options.SchedulerName,
 			Tolerations:                   []corev1.Toleration{poolToleration},
 			AutomountServiceAccountToken:  &no,

@@ -36,6 +36,7 @@ type PodRecord struct {
 	PlacedAt   time.Time
 	Denials    int
 	HasEnded   bool
+	IsStopped  bool // somebody has deleted it
 	IsRejected bool // its scheduler found no node at first
 }
 
@@ -59,6 +60,7 @@ type Story struct {
 	seenNodes map[string]bool // whose object was seen
 	lastEvent time.Time
 	result    Result
+	onEvicted func(pod *corev1.Pod) // or null; must not wait, as it is called under the mutex
 }
 
 func encode(value any) []byte {
@@ -193,7 +195,11 @@ func (s *Story) onPod(ctx context.Context, pod *corev1.Pod) {
 	if pod.Spec.NodeName == "" {
 		s.noteRejection(pod)
 	}
-	if pod.Spec.NodeName == "" || pod.DeletionTimestamp != nil && s.nodes[pod.Spec.NodeName] != nil {
+	if pod.DeletionTimestamp != nil && s.nodes[pod.Spec.NodeName] != nil {
+		s.onDeletion(ctx, pod)
+		return
+	}
+	if pod.Spec.NodeName == "" {
 		return
 	}
 	s.mutex.Lock()
@@ -212,7 +218,11 @@ func (s *Story) onPod(ctx context.Context, pod *corev1.Pod) {
 		return
 	}
 	if isNew {
-		s.later(0, node, func() { s.admit(ctx, node, pod) })
+		s.later(0, node, func() {
+			if !s.hasEnded(pod.Name) {
+				s.admit(ctx, node, pod)
+			}
+		})
 	}
 }
 
