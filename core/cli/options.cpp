@@ -9,6 +9,7 @@
 
 #include "core/audit/time_text.hpp"
 #include "core/base/clock.hpp"
+#include "core/base/escape.hpp"
 #include "core/config/options.hpp"
 
 namespace topolet::cli {
@@ -19,15 +20,33 @@ namespace po = boost::program_options;
 constexpr std::array<std::pair<const char*, Format>, 4> kFormats = {
     {{"table", Format::kTable}, {"json", Format::kJson}, {"ndjson", Format::kNdjson}, {"csv", Format::kCsv}}};
 
+/// Of a file that cannot be read nobody knows whether it says where topoletd is.
+bool is_about_location(const config::ConfigMistake& mistake) {
+  const auto names = [&mistake](const char* key) { return mistake.message.find(key) != std::string::npos; };
+  return mistake.line == 0 || names("daemon.control") || names("daemon.state-dir");
+}
+
+enum class Wanted { kAll, kLocation };
+
 /// Plugins are not loaded, so that what is said about their options is not looked at. `instead`: the options with which
-/// the file is not needed.
-Result<config::Options> read_configuration(const Invocation& invocation, const char* instead) {
+/// the file is not needed. Where only the location is wanted, other mistakes are warned of: topoletd may run with what
+/// the files said before.
+Result<config::Options> read_configuration(const Invocation& invocation, const char* instead, Wanted wanted) {
   std::vector<std::string> arguments;
   if (invocation.has("config")) arguments = {"--config", invocation.text("config")};
   const config::ValidatedConfig config = config::validate_config(config::read_raw(arguments), {});
   if (config.mistakes.empty()) return config.options;
   std::vector<std::string> mistakes;
-  for (const config::ConfigMistake& mistake : config.mistakes) mistakes.push_back(mistake.to_string());
+  bool matters = wanted == Wanted::kAll;
+  for (const config::ConfigMistake& mistake : config.mistakes) {
+    mistakes.push_back(mistake.to_string());
+    matters = matters || is_about_location(mistake);
+  }
+  if (!matters) {
+    print_error_line("warning: the configuration has mistakes, so that topoletd would refuse it:");
+    for (const std::string& mistake : mistakes) print_error_line("  " + mistake);
+    return config.options;
+  }
   return listed_error(Code::kInvalidArgument,
                       fmt::format("topoletd's configuration has mistakes; correct them{}:", instead), mistakes);
 }
@@ -67,7 +86,8 @@ void declare_json(Options& options) { options.add_options()("json", "Print JSON,
 
 Result<std::string> control_socket(const Invocation& invocation) {
   if (invocation.has("socket")) return invocation.text("socket");
-  const auto options = read_configuration(invocation, ", name another file with --config, or give --socket");
+  const auto options =
+      read_configuration(invocation, ", name another file with --config, or give --socket", Wanted::kLocation);
   if (!options) return options.error();
   return options->daemon.control;
 }
@@ -76,13 +96,14 @@ Result<std::filesystem::path> database_file(const Invocation& invocation) {
   constexpr const char* kFile = "state.db";
   if (invocation.has("database")) return std::filesystem::path(invocation.text("database"));
   if (invocation.has("state-dir")) return std::filesystem::path(invocation.text("state-dir")) / kFile;
-  const auto options = read_configuration(invocation, ", name another file with --config, or give --state-dir");
+  const auto options =
+      read_configuration(invocation, ", name another file with --config, or give --state-dir", Wanted::kLocation);
   if (!options) return options.error();
   return options->daemon.state_dir / kFile;
 }
 
 Result<config::Options> configuration(const Invocation& invocation) {
-  return read_configuration(invocation, ", or name another file with --config");
+  return read_configuration(invocation, ", or name another file with --config", Wanted::kAll);
 }
 
 Result<std::int64_t> moment(const std::string& text) { return audit::parse_time(text, Clock().wall().count()); }

@@ -171,6 +171,10 @@ Result<std::vector<std::string>> list_directory(const std::filesystem::path& dir
     names.push_back(at->path().filename().string());
   }
   if (!error) return names;
+  // A link to nowhere is meant to be something.
+  std::error_code ignored;
+  const bool is_link = std::filesystem::is_symlink(std::filesystem::symlink_status(directory, ignored));
+  if (is_link) return Error{Code::kUnavailable, error.message()};
   return Error{error == std::errc::no_such_file_or_directory ? Code::kNotFound : Code::kUnavailable, error.message()};
 }
 

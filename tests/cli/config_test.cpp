@@ -28,6 +28,17 @@ TEST(Config, SaysWhereTheSocketAndTheDatabaseAre) {
   EXPECT_THAT(topolet({"--config", rig.config(), "ps"}).text, HasSubstr("web"));
 }
 
+TEST(Config, MistakesElsewhereDoNotHideHowTopoletdIs) {
+  DaemonRig rig;
+  ASSERT_TRUE(rig.start()) << rig.log();
+  std::ofstream(rig.config(), std::ios::app) << "\n[placement]\nnope = 1\n";
+  EXPECT_FALSE(rig.reload().ok());
+  const Said status = topolet({"status", "--config", rig.config()});
+  EXPECT_EQ(status.code, 0);
+  EXPECT_THAT(status.text, AllOf(HasSubstr("unknown key placement.nope"), HasSubstr("configuration-rejected")));
+  EXPECT_EQ(topolet({"ps", "--config", rig.config()}).code, 0);
+}
+
 TEST(Config, OptionsComeBeforeIt) {
   const StateDir state;
   state.open();

@@ -132,6 +132,9 @@ TEST_F(ConfigParts, CannotBeReadFromWhatIsNoDirectory) {
   EXPECT_THAT(told_mistakes(), IsEmpty());
   directory_.write("t.conf.d", "");
   EXPECT_THAT(told_mistakes(), ElementsAre("t.conf.d: cannot read the configuration: Not a directory"));
+  fs::remove(parts());
+  fs::create_symlink("nowhere", parts());
+  EXPECT_THAT(told_mistakes(), ElementsAre("t.conf.d: cannot read the configuration: No such file or directory"));
 }
 
 TEST_F(ConfigParts, AreEnoughWithoutTheFile) {
