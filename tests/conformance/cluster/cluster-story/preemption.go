@@ -148,14 +148,17 @@ func (s *Story) judgeScene(scene scene, controller *controller, evicted []*corev
 		s.fault("%s: %d pods were evicted in vain", scene.name, len(evicted))
 	}
 	zones := map[int]int{}
-	guarded := 0
+	guarded, most := 0, 0
 	for _, pod := range evicted {
 		zones[zoneOf(pod)]++
+		most = max(most, zones[zoneOf(pod)])
 		if pod.Labels[guardLabel] != "" {
 			guarded++
 		}
 	}
-	if len(scene.highs) == 1 && len(zones) > 1 {
+	// With seven less the zone has eight CPUs, and the node as a whole, where the agent is too, lacks a little: one may be
+	// of any zone.
+	if len(scene.highs) == 1 && len(evicted)-most > 1 {
 		s.fault("%s: the evicted pods are of several zones: %v", scene.name, zones)
 	}
 	isForced := scene.guards != nil && scene.guards(0) && scene.guards(1)
