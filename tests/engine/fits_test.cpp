@@ -385,6 +385,21 @@ TEST_F(FitsTest, PlacesPendingContainersNearTheirDevicesWhateverTheirZones) {
       << "elsewhere, where it must be, and one CPU stays shared";
 }
 
+TEST_F(FitsTest, AZoneDoesNotYieldToDevicesThatAreNoNearerToOthers) {
+  rules_.node_name = "n1";
+  for (const std::uint32_t zone : {0U, 1U}) {
+    PendingContainer pending = guaranteed("p", 2);
+    pending.device_nodes = NodeSet{0, 1};
+    pending.workload.pod_annotations = {
+        {"topolet.io/zone", R"({"v":1,"node":"n1","zones":[)" + std::to_string(zone) + "]}"}};
+    EXPECT_THAT(fits(ledger(), {pending}), ElementsAre(Node(0, zone == 0 ? 6 : 8), Node(1, zone == 1 ? 6 : 8)));
+  }
+  PendingContainer pending = guaranteed("p", 2);
+  pending.device_nodes = NodeSet{0, 1};
+  pending.workload.pod_annotations = {{"topolet.io/zone", R"({"v":1,"node":"n1","zones":[0]})"}};
+  EXPECT_THAT(fits(ledger({exclusive("a", CpuSet::range(0, 7))}), {pending}), ElementsAre(Node(0, 0), Node(1, 5)));
+}
+
 TEST_F(FitsTest, TakesTheNearestNodesWithCpusForDevicesOfANodeWithout) {
   change_machine([](topology::Topology& machine) {
     topology::Node memory;

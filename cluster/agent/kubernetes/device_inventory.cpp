@@ -1,5 +1,7 @@
 #include "cluster/agent/kubernetes/device_inventory.hpp"
 
+#include <algorithm>
+#include <map>
 #include <utility>
 
 #include "cluster/agent/socket_channel.hpp"
@@ -35,18 +37,19 @@ std::set<std::uint32_t> nodes_of(const v1::ContainerDevices& devices) {
   return nodes;
 }
 
-std::set<std::uint32_t> nodes_near_all(const v1::ContainerResources& container) {
-  std::set<std::uint32_t> all;
-  std::set<std::uint32_t> some;
-  bool is_first = true;
+/// Near to all of them, or to more of them than other nodes are, as a container is placed.
+std::set<std::uint32_t> nodes_near_most(const v1::ContainerResources& container) {
+  std::map<std::uint32_t, int> numbers;
+  int most = 0;
   for (const v1::ContainerDevices& devices : container.devices()) {
-    const std::set<std::uint32_t> here = nodes_of(devices);
-    if (here.empty()) continue;
-    some.insert(here.begin(), here.end());
-    if (std::exchange(is_first, false)) all = here;
-    std::erase_if(all, [&here](std::uint32_t node) { return !here.contains(node); });
+    for (const std::uint32_t node : nodes_of(devices))
+      most = std::max(most, numbers[node] += std::max(1, devices.device_ids_size()));
   }
-  return all.empty() ? some : all;
+  std::set<std::uint32_t> nodes;
+  for (const auto& [node, number] : numbers) {
+    if (number == most) nodes.insert(node);
+  }
+  return nodes;
 }
 
 }  // namespace
@@ -58,7 +61,7 @@ DeviceInventory::State count_devices(const v1::AllocatableResourcesResponse& all
     add_to_nodes(devices, &DeviceCount::allocatable, state.counts);
   for (const v1::PodResources& pod : list.pod_resources()) {
     for (const v1::ContainerResources& container : pod.containers()) {
-      if (std::set<std::uint32_t> near = nodes_near_all(container); !near.empty())
+      if (std::set<std::uint32_t> near = nodes_near_most(container); !near.empty())
         state.near[{pod.namespace_(), pod.name()}][container.name()] = std::move(near);
       for (const v1::ContainerDevices& devices : container.devices()) {
         auto& given = state.given[{pod.namespace_(), pod.name()}][container.name()];

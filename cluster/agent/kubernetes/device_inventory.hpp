@@ -26,7 +26,7 @@ class DeviceInventory {
  public:
   /// Devices of a pod, by container and then by resource.
   using Given = std::map<std::string, std::map<std::string, std::int64_t>>;
-  /// The nodes that all devices of a container are near to, or where there is none, those that some are; by container.
+  /// The nodes that as many devices of a container are near to as can be; by container.
   /// Devices that are near to no node, or of which nobody tells, are not in it.
   using Near = std::map<std::string, std::set<std::uint32_t>>;
   struct State {

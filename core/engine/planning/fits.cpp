@@ -179,15 +179,8 @@ class Computation {
     workload.pod_nodes = ledger_.nodes_of_pod(key.pod_uid, workload.key.sandbox_id);
     Placer::Constraints constraints;
     constraints.zone = std::move(zone->nodes);
-    const NodeSet near_devices = nodes_with_cpus(*placer_.topology(), pending.device_nodes);
-    if (!near_devices.empty()) constraints.zone = near_devices;
     constraints.keep = pending.grows.empty() ? ledger_.former_placement(workload.key) : former;
-    Plan plan = reclaim_and_plan(placer_, ledger_, workload, constraints);
-    // It is placed near its devices where that can be, whatever numa.zone says of a scheduler's zone.
-    if (plan.decision.denied && !near_devices.empty()) {
-      constraints.zone.reset();
-      plan = reclaim_and_plan(placer_, ledger_, workload, constraints);
-    }
+    Plan plan = plan_near(workload, std::move(constraints), nodes_with_cpus(*placer_.topology(), pending.device_nodes));
     if (plan.decision.denied) return fits_.unplaced.push_back({key, plan.decision.reason});
     event::CreateAdmitted admitted{.workload = std::move(workload), .plan = std::move(plan)};
     admitted.keeps_pod_together = keeps_pod_together(admitted.workload, admitted.plan.decision);
@@ -230,6 +223,23 @@ class Computation {
       return decision;
     };
     return Placer(std::move(deps));
+  }
+
+  /// The zone yields to the devices only where they are nearer to other nodes; see plan_by_zone_and_devices(). Near to
+  /// them it is placed where that can be, whatever numa.zone says of a scheduler's zone.
+  Plan plan_near(const placement::Workload& workload, Placer::Constraints constraints, const NodeSet& near) {
+    if (near.empty()) return reclaim_and_plan(placer_, ledger_, workload, constraints);
+    const NodeSet in_zone = constraints.zone ? *constraints.zone & near : NodeSet();
+    if (!in_zone.empty() && in_zone != near) {
+      constraints.zone = in_zone;
+      Plan plan = reclaim_and_plan(placer_, ledger_, workload, constraints);
+      if (!plan.decision.denied && plan.decision.nodes.is_subset_of(in_zone)) return plan;
+    }
+    constraints.zone = near;
+    Plan plan = reclaim_and_plan(placer_, ledger_, workload, constraints);
+    if (!plan.decision.denied) return plan;
+    constraints.zone.reset();
+    return reclaim_and_plan(placer_, ledger_, workload, constraints);
   }
 
   /// Any attempt of a container of the pod, in any of its sandboxes; null if there is none.

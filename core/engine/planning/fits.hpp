@@ -40,8 +40,8 @@ struct PendingContainer {
   /// Init containers of its pod that have ended before it is created, by name, whether the ledger has them or they are
   /// pending too.
   std::vector<std::string> after;
-  /// To which the devices are near that the kubelet has given it, where it is placed by them: its zone, whatever a
-  /// scheduler has chosen. Empty: nobody knows, or nobody cares.
+  /// To which the most devices are near that the kubelet has given it, where it is placed by them: its zone, or what of
+  /// the zone that a scheduler has chosen is among them. Empty: nobody knows, or nobody cares.
   NodeSet device_nodes = {};
   /// A container of its pod in the ledger that is to have all this as well: it is being resized. Where it is among
   /// those that end before, it is created anew, and asks for all this and no more. Empty: it is a container of its own.
