@@ -17,7 +17,7 @@ using std::chrono::milliseconds;
 
 constexpr std::uint32_t kMostOfACode = 100;
 /// A reason may list what each plugin says of each candidate.
-constexpr std::size_t kLongestReason = 240;
+constexpr std::size_t kLongestReason = 480;
 /// What is repaired or comes about by itself has done so by then.
 constexpr std::chrono::seconds kOverlapMends{10};
 constexpr std::chrono::minutes kWaitEnds{1};
@@ -39,11 +39,14 @@ Severity warning_after(milliseconds lasts, milliseconds harmless) {
 
 void add_service(const HealthFacts& facts, Illnesses& found) {
   if (!facts.runtime_connected)
-    found.push_back({illness::kRuntimeUnreachable, Severity::kCritical, "runtime " + facts.runtime,
-                     "the container runtime cannot be reached, so that no pod can start"});
+    found.push_back(
+        {illness::kRuntimeUnreachable, Severity::kCritical, "runtime " + facts.runtime,
+         "the container runtime cannot be reached, so that no pod can start: does it run, and does daemon.runtime "
+         "name its socket?"});
   if (facts.engine == nullptr) {
-    found.push_back({illness::kEngineBusy, Severity::kCritical, "topoletd",
-                     "the engine does not answer, so that no pod can start"});
+    found.push_back(
+        {illness::kEngineBusy, Severity::kCritical, "topoletd",
+         "the engine does not answer, so that no pod can start: where that lasts, the log of topoletd says why"});
   } else if (!facts.engine->reconciled) {
     found.push_back({illness::kNotReconciled, Severity::kCritical, "topoletd",
                      "it has not been compared with the runtime yet, and no pod can start before that"});
@@ -87,7 +90,7 @@ void add_plugin(const PluginFacts& plugin, milliseconds now, Illnesses& found) {
   const Severity silent = plugin.needed_by.empty() ? Severity::kWarning : Severity::kCritical;
   if (!plugin.stuck.empty()) return add(illness::kPluginStuck, silent, plugin.stuck);
   if (seen.has_abandoned_call)
-    return add(illness::kPluginStuck, silent, "a call that was given up has not returned: restart topoletd");
+    return add(illness::kPluginStuck, silent, "a call that was given up has not returned: `topolet restart` ends it");
   if (!plugin.is_loaded)
     return add(illness::kPluginCrashed, silent, "it crashed when it was loaded, and is not loaded");
   if (!seen.quarantine.empty()) {
