@@ -256,6 +256,7 @@ void Daemon::make_proxy(const config::DaemonOptions& options) {
                                                           .max_message_bytes = options.max_message_bytes,
                                                           .max_metadata_bytes = options.max_metadata_bytes},
                                         std::move(hooks), *log_);
+  runtime_probe_ = std::make_unique<RuntimeProbe>(*proxy_, RuntimeProbe::Options());
 }
 
 /// Before the plugins, which judge their options by it. What changes from now on is noticed.
@@ -373,7 +374,7 @@ void Daemon::start_watchdog(const config::DaemonOptions& options) {
                                               .runtime = runtime,
                                               .store_damage = store_damage_->get(),
                                               .reload_error = reload_error_.get(),
-                                              .runtime_connected = proxy_->connected()},
+                                              .runtime_connected = proxy_->connected() && runtime_probe_->answers()},
                                              *engine);
         if (status != told) notify_status(status);
         told = std::move(status);

@@ -24,6 +24,7 @@
 #include "core/cri/wire/proxy.hpp"
 #include "core/daemon/audit_outlet.hpp"
 #include "core/daemon/recent_denials.hpp"
+#include "core/daemon/runtime_probe.hpp"
 #include "core/daemon/take_over.hpp"
 #include "core/daemon/watchdog.hpp"
 #include "core/engine/engine.hpp"
@@ -177,13 +178,14 @@ class Daemon {
       std::make_shared<cri::MemoryClaims>();  ///< of all listeners
   std::unique_ptr<cri::Listener> listener_;
   std::unique_ptr<cri::Proxy> proxy_;
+  std::unique_ptr<RuntimeProbe> runtime_probe_;
   std::unique_ptr<engine::Engine> engine_;
   std::shared_ptr<const topology::Topology> first_topology_;  ///< until the engine has it
   std::unique_ptr<machine::MachineWatch> watch_;
   std::unique_ptr<control::ControlServer> control_;
   std::unique_ptr<watch::WatchServer> watch_server_;  ///< null: nobody can watch
   std::unique_ptr<Watchdog> watchdog_;
-  std::unique_ptr<Watchdog> health_watch_;  ///< null: nobody can watch
+  std::unique_ptr<Watchdog> health_watch_;
 
   std::int64_t setup_ = 0;  ///< the number of what decisions are made with; of start(), and then of reload()
   bool is_stuck_ = false;

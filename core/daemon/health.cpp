@@ -60,6 +60,7 @@ std::vector<Illness> Daemon::illnesses(const engine::EngineSummary* engine) cons
   const std::chrono::milliseconds now = Clock().wall();
   return find_illnesses({.runtime = options_.runtime,
                          .runtime_connected = proxy_->connected(),
+                         .runtime_answers = runtime_probe_->answers(),
                          .state_dir = options_.state_dir.string(),
                          .store_damage = store_damage_->get(),
                          .reload_failed = !reload_error_.get().empty(),
@@ -71,12 +72,13 @@ std::vector<Illness> Daemon::illnesses(const engine::EngineSummary* engine) cons
                          .now = now});
 }
 
-/// To be called when all parts are there.
+/// To be called when all parts are there. Who can watch is told what has changed.
 void Daemon::watch_health() {
-  if (!feed_) return;
   health_watch_ = std::make_unique<Watchdog>(
       Watchdog::Options{.every = kHealthAge}, std::vector<Watchdog::Loop>(),
       [this, told = std::vector<Illness>(), is_told = false]() mutable {
+        runtime_probe_->look();
+        if (!feed_) return;
         const Result<engine::EngineSummary> engine = engine_->summary(kSummaryPatience);
         std::vector<Illness> found = illnesses(engine ? &*engine : nullptr);
         if (std::exchange(is_told, true) && is_same(found, told)) return;

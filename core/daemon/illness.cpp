@@ -43,6 +43,10 @@ void add_service(const HealthFacts& facts, Illnesses& found) {
         {illness::kRuntimeUnreachable, Severity::kCritical, "runtime " + facts.runtime,
          "the container runtime cannot be reached, so that no pod can start: does it run, and does daemon.runtime "
          "name its socket?"});
+  if (facts.runtime_connected && !facts.runtime_answers)
+    found.push_back({illness::kRuntimeUnreachable, Severity::kCritical, "runtime " + facts.runtime,
+                     "the container runtime is connected but does not answer, so that no pod can start: does it stand "
+                     "still (`systemctl status` and the log of its unit)?"});
   if (facts.engine == nullptr) {
     found.push_back(
         {illness::kEngineBusy, Severity::kCritical, "topoletd",

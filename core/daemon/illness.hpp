@@ -26,6 +26,7 @@ struct PluginFacts {
 struct HealthFacts {
   std::string runtime;  ///< the path of its socket
   bool runtime_connected = false;
+  bool runtime_answers = true;  ///< as RuntimeProbe has it
   std::string state_dir;
   std::string store_damage = {};                  ///< empty if the state database is sound
   bool reload_failed = false;                     ///< the last one; what was in force before goes on

@@ -114,7 +114,7 @@ std::optional<std::map<std::string, std::uint32_t>> Daemon::largest_exclusive(st
 
 std::string Daemon::metrics_text() {
   metrics::Moment moment;
-  moment.runtime_connected = proxy_->connected();
+  moment.runtime_connected = proxy_->connected() && runtime_probe_->answers();
   const auto summary = engine_->summary(kMetricsPatience);
   const auto nodes = engine_->ask(metrics::node_usage_of, kMetricsPatience);
   if (summary && nodes) {

@@ -301,7 +301,7 @@ void Metrics::on_written(const engine::Transition& transition) {
 
 std::string Metrics::text(const Moment& moment) const {
   std::vector<MetricFamily> families = impl_->registry.Collect();
-  families.push_back(Table("topolet_runtime_connected", "Whether the container runtime can be reached.")
+  families.push_back(Table("topolet_runtime_connected", "Whether the container runtime can be reached and answers.")
                          .add(moment.runtime_connected ? 1 : 0)
                          .family());
   families.push_back(Table("topolet_engine_busy", "Whether the engine did not answer in time when this was asked.")

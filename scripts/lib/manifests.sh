@@ -18,11 +18,18 @@ render_manifest() {
     --set scheduler.image="registry.k8s.io/kube-scheduler:$kClusterVersion" --show-only "templates/$1.yaml" | sed '1{/^---$/d}; /^# Source: /d'
 }
 
+# A file is replaced only by one that was made whole.
 write_manifests() {
-  local name
+  local name made
+  made=$(mktemp)
   for name in "${kManifestNames[@]}"; do
-    render_manifest "$name" >"$1/$name.yaml" || return 1
+    if ! render_manifest "$name" >"$made"; then
+      rm -f "$made"
+      return 1
+    fi
+    cat "$made" >"$1/$name.yaml"
   done
+  rm -f "$made"
 }
 
 # Helm reads no file outside of the chart.
