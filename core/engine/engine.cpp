@@ -24,9 +24,9 @@
 #include "core/engine/handlers/update_container_resources.hpp"
 #include "core/engine/planning/placer.hpp"
 #include "core/engine/plugin_events.hpp"
-#include "core/engine/state/codec.hpp"
 #include "core/engine/state/committer.hpp"
 #include "core/engine/state/ledger.hpp"
+#include "core/engine/state/load_ledger.hpp"
 #include "core/engine/steady_wall_clock.hpp"
 #include "store/store.hpp"
 
@@ -78,62 +78,12 @@ Result<std::int64_t> check_capacity(const Engine::CapacityRequest& request, cons
   return nominal_milli(&topology, request.node);
 }
 
-struct Loaded {
-  Ledger ledger;
-  Status status;
-  bool has_decisions = false;        ///< ever
-  std::string told_of_kubelet = {};  ///< the reason code
-};
-
-/// Why the store may not know what topolet has created.
-std::string why_unknown(const Loaded& loaded, const store::OpenReport& report) {
-  if (!loaded.has_decisions) return "the state database is new";
-  return report.newest_lost_generation > 0 ? "the state database has lost its newest changes" : "";
-}
-
-Loaded load(store::Store& store, CpuInventory cpus) {
-  Ledger ledger(std::move(cpus), 0);
-  const auto rows = store.allocations();
-  if (!rows) return {ledger, rows.error()};
-  const auto pods = store.pods();
-  if (!pods) return {ledger, pods.error()};
-  const auto capacities = store.capacities();
-  if (!capacities) return {ledger, capacities.error()};
-  const auto generation = store.last_generation();
-  if (!generation) return {ledger, generation.error()};
-  const auto decision = store.last_decision();
-  if (!decision) return {ledger, decision.error()};
-  const auto told_of_kubelet = store.last_reason_code(std::string(to_string(AuditEvent::kKubeletStatic)));
-  if (!told_of_kubelet) return {ledger, told_of_kubelet.error()};
-  std::vector<Allocation> allocations;
-  for (const store::AllocationRow& row : *rows) {
-    Result<Allocation> allocation = decode_allocation(row);
-    if (!allocation) return {ledger, allocation.error()};
-    allocations.push_back(*std::move(allocation));
-  }
-  std::vector<Pod> known;
-  for (const store::PodRow& row : *pods) {
-    Result<Pod> pod = decode_pod(row);
-    if (!pod) return {ledger, pod.error()};
-    known.push_back(*std::move(pod));
-  }
-  std::vector<ToldCapacity> told;
-  for (const store::CapacityRow& row : *capacities) {
-    Result<ToldCapacity> capacity = decode_capacity(row);
-    if (!capacity) return {ledger, capacity.error()};
-    told.push_back(*std::move(capacity));
-  }
-  ledger = Ledger(ledger.inventory(), std::max(*generation, store.report().newest_lost_generation), *decision + 1);
-  ledger.load(std::move(allocations), std::move(known), std::move(told));
-  return {std::move(ledger), {}, *decision > 0, *told_of_kubelet};
-}
-
 }  // namespace
 
 /// What is done on the loop's thread, and what it is done with.
 struct Engine::Impl {
   // By reference, as `deps` is read for `loaded` too, in whatever order.
-  Impl(Options&& options, Deps&& deps, Loaded loaded);
+  Impl(Options&& options, Deps&& deps, LoadedLedger loaded);
 
   void begin();
   bool stop();
@@ -177,7 +127,7 @@ struct Engine::Impl {
   std::vector<std::shared_ptr<cri::Call>> deferred_calls;
 };
 
-Engine::Impl::Impl(Options&& given, Deps&& deps, Loaded loaded)
+Engine::Impl::Impl(Options&& given, Deps&& deps, LoadedLedger loaded)
     : options(std::move(given)),
       log(deps.log),
       clock(std::move(deps.clock)),
@@ -202,7 +152,7 @@ Engine::Impl::Impl(Options&& given, Deps&& deps, Loaded loaded)
       kubelet_static(committer, loaded.told_of_kubelet, deps.log),
       reconciler({*loop, committer, placer, cpusets, mover, exits, rebalancer, placed_handlers,
                   newest_lost_generation > 0, options.doubt_timeout, options.start_grace, clock.clock(), deps.log,
-                  options.kubelet_cpus, why_unknown(loaded, deps.store.report())}),
+                  options.kubelet_cpus, why_creates_are_unknown(loaded, deps.store.report())}),
       handler_deps{*loop,
                    committer,
                    placer,
@@ -427,11 +377,11 @@ void Engine::Impl::follow_clock() {
 }
 
 Engine::Engine(Options options, Deps deps)
-    : impl_(std::make_unique<Impl>(std::move(options), std::move(deps), load(deps.store, deps.cpus))) {}
+    : impl_(std::make_unique<Impl>(std::move(options), std::move(deps), load_ledger(deps.store, deps.cpus))) {}
 
 Engine::~Engine() { stop(); }
 
-Status Engine::check_stored(store::Store& store) { return load(store, {}).status; }
+Status Engine::check_stored(store::Store& store) { return load_ledger(store, {}).status; }
 
 Status Engine::start() {
   if (!impl_->load_status) return impl_->load_status;
