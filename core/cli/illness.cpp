@@ -121,6 +121,14 @@ std::string names_with(const StatusResponse& status, const char* code) {
   return fmt::format("             {}{}\n", fmt::join(names, ", "), rest);
 }
 
+std::string sentences_of(const StatusResponse& status, const char* code) {
+  std::string text;
+  for (const Illness& illness : status.illnesses().illnesses()) {
+    if (illness.code() == code) text += fmt::format("             {}\n", escaped(illness.sentence()));
+  }
+  return text;
+}
+
 bool needs_somebody(const StatusResponse& status) {
   const auto& all = status.illnesses().illnesses();
   return std::any_of(all.begin(), all.end(),

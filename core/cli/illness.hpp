@@ -17,6 +17,9 @@ std::string illness_lines(const control::v1::StatusResponse& status, std::int64_
 /// Lines with the names of the containers that have this code, as many to a line as fit; empty if there is none.
 std::string names_with(const control::v1::StatusResponse& status, const char* code);
 
+/// What topoletd says of this code, a line each; empty if it says nothing.
+std::string sentences_of(const control::v1::StatusResponse& status, const char* code);
+
 /// Something is more than a notice.
 bool needs_somebody(const control::v1::StatusResponse& status);
 

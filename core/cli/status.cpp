@@ -163,6 +163,7 @@ std::string format_text(const StatusResponse& status) {
       "{}"
       "listens on   {}\n"
       "runtime      {}, {}\n"
+      "{}"
       "database     {}/state.db, {}\n"
       "containers   {}{}\n"
       "{}"
@@ -176,11 +177,12 @@ std::string format_text(const StatusResponse& status) {
       "generation   {}\n",
       escaped(status.version()), status.process(), duration_text(status.uptime_s()), health_line(status),
       escaped(status.listen()), escaped(status.runtime()), status.runtime_connected() ? "connected" : "NOT connected",
-      escaped(status.state_dir()), escaped(database(status)), escaped(containers(status)),
-      status.reconciled() ? "" : " (not yet compared with the runtime)", overruled(status), stuck(status),
-      overlaps(status), foreign_handlers(status), squeezed(status), illness_lines(status, Clock().wall().count()),
-      or_none(status.allowed_cpus()), or_none(status.pool_cpus()), or_none(status.reserved_cpus()),
-      or_none(status.exclusive_cpus()), or_none(status.withheld_cpus()), capacities(status), status.generation());
+      sentences_of(status, illness::kRuntimeUnreachable), escaped(status.state_dir()), escaped(database(status)),
+      escaped(containers(status)), status.reconciled() ? "" : " (not yet compared with the runtime)", overruled(status),
+      stuck(status), overlaps(status), foreign_handlers(status), squeezed(status),
+      illness_lines(status, Clock().wall().count()), or_none(status.allowed_cpus()), or_none(status.pool_cpus()),
+      or_none(status.reserved_cpus()), or_none(status.exclusive_cpus()), or_none(status.withheld_cpus()),
+      capacities(status), status.generation());
 }
 
 nlohmann::ordered_json overlaps_json(const StatusResponse& status) {

@@ -75,6 +75,16 @@ TEST(StatusHealth, NamesWhatNoOtherLineNames) {
   EXPECT_THAT(said_of_status(status), HasSubstr("             and 88 more denied: `--json` lists them\n"));
 }
 
+TEST(StatusHealth, SaysBesideTheRuntimeWhatIsTheMatterWithIt) {
+  control::v1::StatusResponse status = well();
+  status.set_runtime("/run/x");
+  status.set_runtime_connected(true);
+  EXPECT_THAT(said_of_status(status), HasSubstr("\nruntime      /run/x, connected\ndatabase "));
+  add(status, "runtime-unreachable", "critical", "runtime /run/x", "it stands still");
+  EXPECT_THAT(said_of_status(status),
+              HasSubstr("\nruntime      /run/x, connected\n             it stands still\ndatabase "));
+}
+
 TEST(StatusHealth, NamesTheSqueezed) {
   control::v1::StatusResponse status = well();
   status.set_squeezed(2);
