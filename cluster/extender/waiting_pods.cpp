@@ -1,7 +1,5 @@
 #include "cluster/extender/waiting_pods.hpp"
 
-#include <algorithm>
-
 namespace topolet::extender {
 namespace {
 
@@ -11,20 +9,24 @@ constexpr std::size_t kMostLooks = 20'000;
 
 }  // namespace
 
-std::uint32_t WaitingPods::number_of(std::string_view node) {
-  return numbers_.emplace(node, static_cast<std::uint32_t>(numbers_.size())).first->second;
+std::size_t WaitingPods::number_of(std::string_view node) {
+  const auto found = numbers_.find(node);
+  return found != numbers_.end() ? found->second : numbers_.emplace(node, numbers_.size()).first->second;
 }
 
 void WaitingPods::reject(const Demand& demand, const std::vector<std::string_view>& nodes, Time now) {
+  if (pods_.empty()) numbers_.clear();
   if (pods_.size() >= kMostPods && !pods_.contains(demand.uid)) return;
   Pod& pod = pods_[demand.uid];
   pod.demand = demand;
   pod.seen = now;
   pod.is_woken = false;
   // A scheduler asks for some of the nodes at a time.
-  for (const std::string_view node : nodes) pod.nodes.push_back(number_of(node));
-  std::sort(pod.nodes.begin(), pod.nodes.end());
-  pod.nodes.erase(std::unique(pod.nodes.begin(), pod.nodes.end()), pod.nodes.end());
+  for (const std::string_view node : nodes) {
+    const std::size_t number = number_of(node);
+    if (pod.nodes.size() <= number) pod.nodes.resize(numbers_.size());
+    pod.nodes[number] = true;
+  }
 }
 
 std::optional<std::string> WaitingPods::find_fit(const ZoneBook& book, std::map<std::string, Growth>& grown, Time now) {
@@ -36,7 +38,7 @@ std::optional<std::string> WaitingPods::find_fit(const ZoneBook& book, std::map<
     const auto number = numbers_.find(node);
     if (number == numbers_.end() && !is_new) continue;
     for (const auto& [uid, pod] : pods_) {
-      const bool was_asked = is_new || std::binary_search(pod.nodes.begin(), pod.nodes.end(), number->second);
+      const bool was_asked = is_new || (number->second < pod.nodes.size() && pod.nodes[number->second]);
       if (!pod.is_woken && was_asked && book.check(node, pod.demand)) return node;
     }
   }

@@ -41,14 +41,14 @@ class WaitingPods {
  private:
   struct Pod {
     Demand demand;
-    std::vector<std::uint32_t> nodes;  ///< numbers of those that it was rejected for, in order
+    std::vector<bool> nodes;  ///< by number: it was rejected for this one; those beyond the end: it was not
     Time seen{};
     bool is_woken = false;
   };
-  std::uint32_t number_of(std::string_view node);
+  std::size_t number_of(std::string_view node);
 
-  std::unordered_map<std::string, Pod> pods_;  ///< by uid
-  std::unordered_map<std::string, std::uint32_t> numbers_;
+  std::unordered_map<std::string, Pod> pods_;                ///< by uid
+  std::map<std::string, std::size_t, std::less<>> numbers_;  ///< of nodes that pods were rejected for
 };
 
 }  // namespace topolet::extender

@@ -1,11 +1,9 @@
 #include "cluster/extender/waker.hpp"
 
 #include <algorithm>
-
-#include <algorithm>
 #include <utility>
 
-#include "cluster/api/time_text.hpp"
+#include "cluster/api/grown_annotation.hpp"
 
 namespace topolet::extender {
 namespace {
@@ -15,7 +13,6 @@ constexpr std::chrono::milliseconds kPeriod{1000};
 constexpr std::chrono::milliseconds kPerPod{10};
 constexpr std::chrono::milliseconds kLongestPeriod{10'000};
 constexpr std::chrono::milliseconds kAfterFailure{5000};
-constexpr const char* kGrownAnnotation = "topolet.io/grown";
 
 }  // namespace
 
@@ -64,25 +61,20 @@ std::string Waker::node_to_change() {
 }
 
 void Waker::change_node(const std::string& node) {
-  api::ApiRequest request{
-      .verb = "patch",
-      .method = "PATCH",
-      .path = "/api/v1/nodes/" + node,
-      .body = {{"metadata", {{"annotations", {{kGrownAnnotation, api::time_text(api_.wall_time())}}}}}},
-      .content_type = "application/merge-patch+json"};
-  api_.request(std::move(request), [this, alive = is_alive_, node](const api::ApiAnswer& answer) {
-    if (!*alive) return;
-    if (answer.ok()) {
-      is_first_ = false;
-      ++wake_ups_;
-      return trouble_.works();
-    }
-    trouble_.failed(answer.error);
-    // Any Node serves; this one may be gone.
-    is_first_ = true;
-    ++failures_;
-    next_ = api_.now() + kAfterFailure;
-  });
+  api_.request(api::grown_request(node, api_.wall_time()),
+               [this, alive = is_alive_, node](const api::ApiAnswer& answer) {
+                 if (!*alive) return;
+                 if (answer.ok()) {
+                   is_first_ = false;
+                   ++wake_ups_;
+                   return trouble_.works();
+                 }
+                 trouble_.failed(answer.error);
+                 // Any Node serves; this one may be gone.
+                 is_first_ = true;
+                 ++failures_;
+                 next_ = api_.now() + kAfterFailure;
+               });
 }
 
 }  // namespace topolet::extender

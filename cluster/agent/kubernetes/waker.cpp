@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "cluster/api/grown_annotation.hpp"
 #include "cluster/api/json_fields.hpp"
-#include "cluster/api/time_text.hpp"
 
 namespace topolet::agent {
 namespace {
@@ -14,8 +14,6 @@ namespace {
 using api::text_field;
 using nlohmann::json;
 
-/// A change of the node's object is what makes schedulers look again at pods that did not fit.
-constexpr const char* kGrownAnnotation = "topolet.io/grown";
 constexpr std::chrono::seconds kWakeUpPeriod{1};
 /// How long a Lease may stay as it is. The extender renews it every second, or every hundred where it is told to.
 constexpr std::chrono::seconds kLeaseAge{15};
@@ -110,13 +108,7 @@ void Waker::ask_who_waits(std::size_t scheduler) {
 }
 
 void Waker::annotate_node() {
-  api::ApiRequest request{
-      .verb = "patch",
-      .method = "PATCH",
-      .path = "/api/v1/nodes/" + options_.node_name,
-      .body = {{"metadata", {{"annotations", {{kGrownAnnotation, api::time_text(api_.wall_time())}}}}}},
-      .content_type = "application/merge-patch+json"};
-  api_.request(std::move(request), [this](const api::ApiAnswer& answer) {
+  api_.request(api::grown_request(options_.node_name, api_.wall_time()), [this](const api::ApiAnswer& answer) {
     if (!answer.ok()) return trouble_.failed(answer.error);
     ++wake_ups_;
     trouble_.works();
