@@ -31,8 +31,8 @@ Status set_up(Database& database, Durability durability) {
       "set the pragmas");
 }
 
-Result<Statements> prepare_statements(const Database& database) {
-  auto statements = Statements::prepare(database);
+Result<Statements> prepare_statements(const Database& database, bool only_reads = false) {
+  auto statements = Statements::prepare(database, only_reads);
   if (statements || statements.error().code != Code::kInternal) return statements;
   return Error{Code::kDataLoss, "tables are missing: " + statements.error().message};
 }
@@ -41,7 +41,7 @@ Result<OpenedDatabase> try_to_read(const std::filesystem::path& file, Database::
   auto database = Database::open(file, access);
   if (!database) return database.error();
   if (Status usable = check_writable(*database); !usable) return usable.error();
-  auto statements = prepare_statements(*database);
+  auto statements = prepare_statements(*database, true);
   if (!statements) return statements.error();
   return OpenedDatabase{*std::move(database), *std::move(statements)};
 }

@@ -385,6 +385,13 @@ FROM allocation a CROSS JOIN decided d USING (decision)
 ORDER BY d.pod_namespace, d.pod_name, d.container, d.attempt;
 )sql";
 
+/// Which containers a pod sandbox has had, in their order, and what estimated memory requests were read from.
+constexpr const char* kColumnsV13 = R"sql(
+ALTER TABLE decided ADD COLUMN oom_score_adj INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE allocation ADD COLUMN oom_score_adj INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE pod ADD COLUMN made TEXT NOT NULL DEFAULT '';
+)sql";
+
 std::int64_t newest(const std::vector<Migration>& steps) { return steps.back().version; }
 
 Result<std::int64_t> version_of(const Database& database) {
@@ -486,6 +493,7 @@ const std::vector<Migration>& migrations() {
       {10, kTablesV10},
       {11, kColumnsV11},
       {12, kColumnsV12},
+      {13, kColumnsV13},
   };
   return kSteps;
 }

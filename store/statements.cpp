@@ -1,9 +1,11 @@
 #include "store/statements.hpp"
 
+#include <string_view>
+
 namespace topolet::store {
 
 // CROSS JOIN keeps the order as written: without statistics SQLite would read all of decided to find the few live ones.
-Result<Statements> Statements::prepare(const Database& database) {
+Result<Statements> Statements::prepare(const Database& database, bool only_reads) {
   Statements all;
   const struct {
     Statement& into;
@@ -29,9 +31,9 @@ Result<Statements> Statements::prepare(const Database& database) {
        "pod_name, container, attempt, sandbox_id, container_id, runtime_handler, qos, cpu_request_milli, "
        "cpu_limit_milli, memory_request_bytes, memory_limit_bytes, mode, cpus, within, withheld, mems, kubelet_cpus, "
        "nodes, reason, verdicts, memory_request_estimated, hugepages, settings, kubelet_mems, reason_code, caused_by, "
-       "setup, phases, conflict, devices, cpu_request_certainty) "
+       "setup, phases, conflict, devices, cpu_request_certainty, oom_score_adj) "
        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, "
-       "?, ?, ?, ?, ?, ?)"},
+       "?, ?, ?, ?, ?, ?, ?)"},
       {all.add_held_cpu, "add the CPUs of a decision",
        "INSERT INTO held_cpu (decision, kind, first, last) VALUES (?1, ?2, ?3, ?4)"},
       {all.add_outcome, "add the outcome of a decision",
@@ -61,6 +63,7 @@ Result<Statements> Statements::prepare(const Database& database) {
       {all.find_last_setup, "read the last setup", "SELECT coalesce(max(setup), 0) FROM setup"},
   };
   for (const auto& text : texts) {
+    if (only_reads && !std::string_view(text.sql).starts_with("SELECT")) continue;
     auto statement = database.prepare(text.sql, text.purpose);
     if (!statement) return statement.error();
     text.into = *std::move(statement);

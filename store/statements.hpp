@@ -39,8 +39,9 @@ struct Statements {
   Statement find_last_decision;
   Statement find_last_setup;
 
-  /// An error means that the file's tables are not those of the schema version it claims.
-  static Result<Statements> prepare(const Database& database);
+  /// An error means that the file's tables are not those of the schema version it claims. `only_reads`: those that
+  /// write are left out, as tables of an older version may lack columns that they write.
+  static Result<Statements> prepare(const Database& database, bool only_reads = false);
 };
 
 }  // namespace topolet::store

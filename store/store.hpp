@@ -46,6 +46,7 @@ struct DecidedRow {
   std::int64_t memory_request_bytes = 0;
   std::int64_t memory_limit_bytes = 0;
   bool memory_request_estimated = false;
+  std::int64_t oom_score_adj = 0;                                 ///< that it was read from; 0: none
   std::map<std::string, std::int64_t> hugepage_limit_bytes = {};  ///< by page size, "2MB"
   std::map<std::string, std::string> settings = {};               ///< the topolet.io annotations that counted
   std::string mode;
@@ -69,7 +70,7 @@ struct DecidedRow {
 };
 
 /// What became of a decision. `state`: the runtime's answer (bound, refused, in_doubt, timed_out); crashed: the
-/// container failed, what it held is kept for its next attempt.
+/// container failed, what it held is kept for its next attempt; kept: the same of one that ended otherwise.
 struct OutcomeRow {
   std::int64_t decision = 0;
   std::int64_t at_ms = 0;

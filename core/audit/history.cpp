@@ -16,6 +16,11 @@ namespace topolet::audit {
 namespace {
 
 constexpr const char* kPurpose = "read what was held";
+/// Of a database that was begun anew meanwhile, only what is held now tells it.
+constexpr const char* kIsKept = R"sql(
+SELECT EXISTS (SELECT 1 FROM outcome WHERE decision = ?1 AND state IN ('crashed', 'kept') AND at_ms <= ?2)
+    OR EXISTS (SELECT 1 FROM allocation
+               WHERE decision = ?1 AND phase IN ('crashed', 'kept') AND phase_since_ms <= ?2))sql";
 /// Lifetimes of 2^45 ms are longer than there have been computers.
 constexpr int kLongestSpan = 44;
 
@@ -25,7 +30,8 @@ SELECT d.decision, d.at_ms, d.generation, d.event, d.pod_uid, d.pod_namespace, d
        coalesce((SELECT o.container_id FROM outcome o WHERE o.decision = d.decision AND o.container_id <> ''
                  ORDER BY o.outcome DESC LIMIT 1), d.container_id),
        d.qos, d.cpu_request_milli, d.memory_request_bytes, d.mode, d.cpus, d.within, d.withheld, d.mems,
-       d.kubelet_cpus <> '', coalesce(d.conflict, d.event = 'conflict'), d.nodes, d.reason
+       d.kubelet_cpus <> '', coalesce(d.conflict, d.event = 'conflict'), d.nodes, d.reason,
+       d.memory_request_estimated, d.memory_limit_bytes, d.oom_score_adj
 FROM decided d WHERE d.decision = ?1)sql";
 
 placement::Mode mode_from(const std::string& word) {
@@ -60,6 +66,9 @@ Result<Record> read(const store::Statement& row) {
   record.conflict = row.integer(column++) != 0;
   record.nodes = row.text(column++);
   record.reason = row.text(column++);
+  record.memory_request_estimated = row.integer(column++) != 0;
+  record.memory_limit_bytes = row.integer(column++);
+  record.oom_score_adj = row.integer(column++);
   return record;
 }
 
@@ -163,6 +172,21 @@ Status History::find_last_cpus(std::int64_t generation, Record& record) const {
   }
 }
 
+/// Shared containers keep nothing.
+Status History::note_kept(std::int64_t at_ms, std::map<std::int64_t, Record>& held) const {
+  auto find_kept = database_.prepare(kIsKept, kPurpose);
+  if (!find_kept) return find_kept.error();
+  for (auto& [decision, record] : held) {
+    if (record.mode != placement::Mode::kExclusive) continue;
+    if (Status bound = find_kept->bind(decision, at_ms); !bound) return bound;
+    const Result<bool> found = find_kept->next();
+    if (!found) return found.error();
+    record.is_kept = *found && find_kept->integer(0) != 0;
+    find_kept->reset();
+  }
+  return {};
+}
+
 Result<State> History::at(std::int64_t at_ms) const {
   const auto first = store::believable_pruned_until(database_, Clock().wall().count());
   if (!first) return first.error();
@@ -186,6 +210,7 @@ Result<State> History::at(std::int64_t at_ms) const {
     }
     held.emplace(number, *std::move(record));
   }
+  if (Status noted = note_kept(at_ms, held); !noted) return noted.error();
   return State(std::move(held), *std::move(pool));
 }
 

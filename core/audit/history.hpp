@@ -55,6 +55,7 @@ class History {
 
  private:
   Result<std::vector<std::int64_t>> held_at(std::int64_t at_ms) const;
+  Status note_kept(std::int64_t at_ms, std::map<std::int64_t, Record>& held) const;
   Status find_last_cpus(std::int64_t generation, Record& record) const;
 
   const store::Database& database_;

@@ -37,6 +37,10 @@ struct Record {
   bool conflict = false;    ///< it stays where the kubelet put it, although others hold these CPUs
   std::string nodes;
   std::string reason;
+  bool memory_request_estimated = false;  ///< from `oom_score_adj`
+  std::int64_t memory_limit_bytes = 0;
+  std::int64_t oom_score_adj = 0;
+  bool is_kept = false;  ///< by then it had ended, and what it held was kept for its next attempt
 
   bool follows_pool() const { return placement::follows_pool(mode) && !conflict; }
 };

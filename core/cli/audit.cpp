@@ -213,7 +213,7 @@ Status add_cpus(const Invocation& invocation, const store::Database& database, F
 /// Nothing of an event that there is, or that is like none.
 std::string suggested_event(const std::string& event) {
   std::vector<std::string> known = engine::audit_event_words();
-  known.insert(known.end(), {"bound", "refused", "in_doubt", "timed_out", "crashed", "ended"});
+  known.insert(known.end(), {"bound", "refused", "in_doubt", "timed_out", "crashed", "kept", "ended"});
   return std::find(known.begin(), known.end(), event) == known.end() ? suggestion(event, known) : std::string();
 }
 

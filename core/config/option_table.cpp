@@ -155,8 +155,9 @@ std::vector<OptionSpec> placement_options() {
              "share the pool.",
              {"deny", "share"}),
       with_range(option("crash-hold", OptionType::kDuration, {"5m"},
-                        "How long the CPUs of a container that failed are kept for its next attempt, unless another "
-                        "container would be denied without them; 0 means not at all."),
+                        "How long the exclusive CPUs of a container that has ended are kept for its next attempt, "
+                        "unless another container would be denied, or spread over more NUMA nodes, without them; 0 "
+                        "means not at all."),
                  0, kMillisecondsPerDay),
       option("memory-migrate", OptionType::kBool, {"false"},
              "Whether the memory nodes of a running container may be replaced (true), in which case the kernel moves "

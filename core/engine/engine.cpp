@@ -215,7 +215,7 @@ static void add_waiting(const Ledger& ledger, EngineSummary& summary) {
   for (const auto& [key, allocation] : ledger.allocations()) vacating |= allocation.vacating;
   if (vacating.empty()) return;
   for (const auto& [key, allocation] : ledger.allocations()) {
-    if (allocation.phase == Phase::kCrashed || !vacating.intersects(allocation.dedicated_cpus())) continue;
+    if (allocation.is_kept() || !vacating.intersects(allocation.dedicated_cpus())) continue;
     const std::vector<placement::ContainerKey> blocking = ledger.neighbours_blocking(key);
     if (blocking.empty()) continue;
     const Allocation& first = *ledger.find(blocking.front());
@@ -243,7 +243,7 @@ EngineSummary Engine::Impl::summarise() const {
                         .unconfined = confiner.failures(),
                         .store_reopened_because = committer.reopened_because()};
   for (const auto& [key, allocation] : ledger.allocations()) {
-    if (allocation.phase == Phase::kCrashed) continue;
+    if (allocation.is_kept()) continue;
     ++summary.containers[std::string(seen_mode(allocation))];
     if (allocation.placement.mode == placement::Mode::kForeign) add_foreign(allocation.workload, summary);
     if (allocation.overruled) {

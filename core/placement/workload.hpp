@@ -51,6 +51,7 @@ struct Demand {
   std::int64_t memory_limit_bytes = 0;    ///< 0 = unlimited
   std::map<std::string, std::int64_t> hugepage_limit_bytes;  ///< by page size as the CRI writes it, such as "2MB"
   Certainty cpu_request_certainty = Certainty::kTold;
+  std::int64_t oom_score_adj = 0;  ///< that the memory request was read from; 0: none
 
   friend bool operator==(const Demand&, const Demand&) = default;
 };

@@ -16,6 +16,7 @@ namespace topolet::simulate {
 namespace {
 
 constexpr std::int32_t kContainerStopped = 2;  // CRI: CONTAINER_STOPPED_EVENT
+constexpr const char* kRetained = "its CPUs are retained for its next attempt";
 
 /// The line makes no sense.
 void set_error(OperationResult& result, std::string reason) {
@@ -50,6 +51,8 @@ std::string displayed_phase(const engine::Allocation& allocation) {
       return "in doubt";
     case engine::Phase::kCrashed:
       return "crashed";
+    case engine::Phase::kKept:
+      return "kept";
     case engine::Phase::kCreated:
       return "bound";
     case engine::Phase::kStarting:
@@ -379,8 +382,8 @@ void Simulation::exit(const Operation& operation, OperationResult& result) {
   event.set_type(kContainerStopped);
   const std::string message = event.SerializeAsString();
   daemon_.observe({"/runtime.v1.RuntimeService/GetContainerEvents", {message}});
-  if (const auto allocation = allocation_of(operation); allocation && allocation->phase == engine::Phase::kCrashed) {
-    result.reason = "its CPUs are retained for its next attempt";
+  if (const auto allocation = allocation_of(operation); allocation && allocation->is_kept()) {
+    result.reason = kRetained;
   } else {
     result.outcome = "released";
   }
@@ -393,7 +396,11 @@ void Simulation::stop(const Operation& operation, OperationResult& result) {
   fill_placement(operation, result);
   const cri::RuntimeResponse answer = daemon_.call("StopContainer", id_request(*id));
   if (answer.code != Code::kOk) return set_failed(result, answer.message);
-  result.outcome = "released";
+  if (const auto allocation = allocation_of(operation); allocation && allocation->is_kept()) {
+    result.reason = kRetained;
+  } else {
+    result.outcome = "released";
+  }
 }
 
 void Simulation::remove_pod(const Operation& operation, OperationResult& result) {

@@ -58,7 +58,7 @@ struct OperationResult {
 /// What the daemon keeps for one container.
 struct ContainerSnapshot {
   placement::ContainerKey key;
-  std::string phase;  ///< in flight, in doubt, bound, started, or crashed: kept for its next attempt
+  std::string phase;  ///< in flight, in doubt, bound, started, crashed or kept: its CPUs wait for its next attempt
   std::string mode;
   CpuSet cpus;
   CpuSet withheld;

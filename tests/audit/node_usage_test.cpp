@@ -52,6 +52,37 @@ TEST(NodeUsage, CountsByNode) {
   EXPECT_TRUE(usage[2].cpus.empty());
 }
 
+TEST(NodeUsage, CountsAsFreeWhatIsKeptForANextAttempt) {
+  Record ended;
+  ended.decision = 1;
+  ended.mode = placement::Mode::kExclusive;
+  ended.cpus = {4, 5};
+  ended.memory_request_bytes = 512;
+  ended.is_kept = true;
+  PoolRecord pool;
+  pool.pool = {1, 2, 3, 6, 7};
+  const std::vector<NodeUsage> usage = usage_by_node(machine(), State({{1, ended}}, pool), 1);
+  EXPECT_EQ(usage[1].exclusive, CpuSet());
+  EXPECT_EQ(usage[1].pool, CpuSet::range(4, 7));
+  EXPECT_EQ(usage[1].largest_exclusive, 4U);
+  EXPECT_EQ(usage[1].containers, 0U);
+  EXPECT_EQ(usage[1].memory_request_bytes, 0);
+}
+
+TEST(NodeUsage, CountsAnEstimateOfSeveralContainersOnce) {
+  Record first = shared(1, CpuSet::range(1, 3), 100);
+  first.pod_uid = "p";
+  first.memory_request_bytes = 512;
+  first.memory_request_estimated = true;
+  first.oom_score_adj = 625;
+  Record second = first;
+  second.decision = 2;
+  second.cpus = second.within = CpuSet::range(4, 7);
+  const std::vector<NodeUsage> usage = usage_by_node(machine(), State({{1, first}, {2, second}}, {}), 1);
+  EXPECT_EQ(usage[0].memory_request_bytes, 0);
+  EXPECT_EQ(usage[1].memory_request_bytes, 512);
+}
+
 TEST(NodeUsage, KeepsWhatMustStayShared) {
   EXPECT_EQ(largest_exclusive(CpuSet::range(0, 3), CpuSet::range(0, 7), 0), 4U);
   EXPECT_EQ(largest_exclusive(CpuSet::range(0, 3), CpuSet::range(0, 7), 6), 2U);

@@ -226,7 +226,7 @@ class AuditQueries : public ::testing::Test {
           EXPECT_TRUE(store_->count_repeat(decision, now_).has_value());
           ++repeats_[decision];
         }
-        const std::vector<std::string> states = {"bound", "refused", "in_doubt", "timed_out", "crashed"};
+        const std::vector<std::string> states = {"bound", "refused", "in_doubt", "timed_out", "crashed", "kept"};
         if (event == "placed") {
           store::OutcomeRow outcome{decision, now_ + 7, states[random_() % states.size()], "", 13, "said"};
           EXPECT_TRUE(store_->add(outcome).has_value());
@@ -393,7 +393,7 @@ TEST_F(AuditQueries, FindWhatTheRuntimeSaid) {
   std::map<std::string, int> answers;
   for (const store::OutcomeRow& outcome : outcomes_) {
     ++answers[outcome.state];
-    if (outcome.state == "bound" || outcome.state == "crashed") continue;
+    if (outcome.state == "bound" || outcome.state == "crashed" || outcome.state == "kept") continue;
     refused.push_back(fmt::format("{}|shop|event-pod|main|{}|13|said", outcome.decision, outcome.state));
   }
   std::sort(refused.begin(), refused.end());

@@ -10,6 +10,7 @@ namespace {
 
 using testing::CoreRig;
 using testing::FileSizeLimit;
+using testing::RuledRig;
 using Fate = testing::ServedRuntime::Fate;
 using Strings = std::vector<std::string>;
 constexpr const char* kUpdate = "UpdateContainerResources";
@@ -211,7 +212,7 @@ TEST(Contract, TheNextAttemptIsNotDeniedByOneThatWasNeverStarted) {
 }
 
 TEST(Contract, DoesNotAdoptWhatEndedWhileItListed) {
-  CoreRig rig;
+  RuledRig rig(testing::keep_nothing);
   const std::string own = rig.run({.pod = "own", .cpus = 1});
   rig.stop();
   rig.runtime().hold("ListPodSandbox");

@@ -149,4 +149,16 @@ class CoreRig {
   std::map<std::string, std::string> sandboxes_;
 };
 
+/// A rig with other rules than the usual ones; four CPUs on two nodes.
+struct RuledRig : CoreRig {
+  explicit RuledRig(const std::function<void(CoreRig&)>& change) {
+    stop();
+    change(*this);
+    start();
+  }
+};
+
+/// Who has ended holds nothing.
+inline void keep_nothing(CoreRig& rig) { rig.rules.crash_hold = {}; }
+
 }  // namespace topolet::testing

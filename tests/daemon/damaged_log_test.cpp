@@ -14,6 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using testing::CoreRig;
+using testing::RuledRig;
 using Strings = std::vector<std::string>;
 
 constexpr int kVariants = 12;
@@ -53,7 +54,7 @@ class KilledState {
 };
 
 TEST(DamagedLog, LeavesExclusiveContainersWhereTheyRun) {
-  CoreRig rig;
+  RuledRig rig(testing::keep_nothing);
   const std::string shared = rig.run({.pod = "shared"});
   const std::string before = rig.run({.pod = "before", .cpus = 2});
   ASSERT_TRUE(rig.stop_container(before).ok());

@@ -30,6 +30,7 @@ class DamagedStore : public ::testing::TestWithParam<const char*> {
  protected:
   DamagedStore() {
     rig_.stop();
+    testing::keep_nothing(rig_);
     rig_.options.writer_options = {.patience = std::chrono::milliseconds(50), .retry = std::chrono::milliseconds(50)};
     rig_.start();
   }

@@ -13,19 +13,11 @@ namespace {
 
 using testing::CoreRig;
 using testing::NodePolicy;
+using testing::RuledRig;
 using Strings = std::vector<std::string>;
 using Map = std::map<std::string, std::string>;
 
 constexpr const char* kNewestReason = "SELECT reason FROM decided ORDER BY decision DESC LIMIT 1";
-
-/// A rig with other rules than the usual ones; four CPUs on two nodes.
-struct RuledRig : CoreRig {
-  explicit RuledRig(const std::function<void(CoreRig&)>& change) {
-    stop();
-    change(*this);
-    start();
-  }
-};
 
 bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
@@ -274,27 +266,31 @@ TEST(CrashHold, GivesWayBeforeAnotherIsDenied) {
   EXPECT_FALSE(rig.create({.pod = "huge", .cpus = 4}, id).ok());
   EXPECT_EQ(rig.query("SELECT count(*) FROM live"), Strings{"2"}) << "it would not have helped";
   rig.run({.pod = "big", .cpus = 2});
-  EXPECT_EQ(rig.held("older"), "");
-  EXPECT_EQ(rig.held("newer"), "1");
-  EXPECT_EQ(rig.query("SELECT cause FROM ended JOIN decided USING (decision) WHERE pod_name = 'older'"),
+  EXPECT_EQ(rig.held("newer"), "");
+  EXPECT_EQ(rig.held("older"), "0");
+  EXPECT_EQ(rig.query("SELECT cause FROM ended JOIN decided USING (decision) WHERE pod_name = 'newer'"),
             Strings{"yielded"});
 }
 
-TEST(CrashHold, IsNotForContainersThatTheKubeletStops) {
+TEST(CrashHold, EndsWithThePod) {
   CoreRig rig;
   const std::string stopped = rig.run({.pod = "stopped", .cpus = 1});
   EXPECT_TRUE(rig.stop_container(stopped).ok());
-  EXPECT_EQ(rig.held("stopped"), "");
+  EXPECT_EQ(rig.query("SELECT state FROM live"), Strings{"kept"});
+  EXPECT_TRUE(rig.remove_container(stopped).ok());
+  EXPECT_EQ(rig.held("stopped"), "0") << "it stays without the container";
   const std::string sandbox = rig.run_pod("pod");
   const std::string crashed = rig.run({.pod = "pod", .cpus = 1});
   rig.runtime().exit(crashed, 1);
   rig.list();
-  EXPECT_TRUE(CoreRig::eventually([&] { return rig.query("SELECT state FROM live") == Strings{"crashed"}; }));
+  EXPECT_TRUE(CoreRig::eventually([&] {
+    return rig.query("SELECT state FROM live ORDER BY state") == Strings{"crashed", "kept"};
+  }));
   EXPECT_TRUE(rig.stop_pod(sandbox).ok());
   EXPECT_EQ(rig.held("pod"), "");
 }
 
-TEST(CrashHold, IsNotForAnExitThatIsSeenWhileTheKubeletStopsTheContainer) {
+TEST(CrashHold, CountsNoFailureThatIsSeenWhileTheKubeletStopsTheContainer) {
   CoreRig rig;
   const std::string own = rig.run({.pod = "own", .cpus = 1});
   rig.runtime().hold("StopContainer");
@@ -302,8 +298,9 @@ TEST(CrashHold, IsNotForAnExitThatIsSeenWhileTheKubeletStopsTheContainer) {
   ASSERT_EQ(rig.runtime().recorder().wait_for_arrivals("StopContainer", 1).size(), 1U);
   rig.runtime().exit(own, 137);
   rig.list();
-  EXPECT_TRUE(CoreRig::eventually([&] { return rig.held("own").empty(); }));
-  EXPECT_EQ(rig.query("SELECT cause FROM ended"), Strings{"stopped"});
+  EXPECT_TRUE(CoreRig::eventually([&] { return rig.query("SELECT state FROM live") == Strings{"kept"}; }));
+  EXPECT_EQ(rig.query("SELECT message FROM outcome WHERE state = 'kept'"),
+            Strings{"it was stopped; CPU 0 kept for its next attempt"});
   EXPECT_EQ(rig.query("SELECT count(*) FROM outcome WHERE state = 'crashed'"), Strings{"0"});
   rig.runtime().release();
   EXPECT_TRUE(stopped.get());
@@ -327,7 +324,7 @@ TEST(CrashHold, EndsInTimeAndIsOffAtZero) {
 }
 
 TEST(NextAttempt, GetsItsOldCpusIfTheyAreFree) {
-  CoreRig rig;
+  RuledRig rig(testing::keep_nothing);
   const std::string first = rig.run({.pod = "first", .cpus = 1});
   const std::string own = rig.run({.pod = "own", .cpus = 1});
   ASSERT_EQ(rig.held("own"), "1");

@@ -15,6 +15,7 @@ namespace {
 
 using testing::CoreRig;
 using testing::RawClient;
+using testing::RuledRig;
 using testing::ServerCall;
 using Fate = testing::ServedRuntime::Fate;
 
@@ -70,7 +71,7 @@ TEST(Engine, DeniesWhenNeighboursCannotBeMoved) {
 }
 
 TEST(Engine, GivesCpusBackOnStopExitRemoveAndPodStop) {
-  CoreRig rig;
+  RuledRig rig(testing::keep_nothing);
   const std::string shared = rig.run({.pod = "shared"});
   const auto back = [&](const std::string& how) {
     EXPECT_TRUE(CoreRig::eventually([&] { return rig.runtime().row(shared).cpus == "0-3"; })) << how;
@@ -247,7 +248,7 @@ TEST(Engine, PassesForeignHandlersUntouched) {
 }
 
 TEST(Engine, KeepsEverythingOverARestart) {
-  CoreRig rig;
+  RuledRig rig(testing::keep_nothing);
   const std::string shared = rig.run({.pod = "shared"});
   const std::string own = rig.run({.pod = "own", .cpus = 2});
   rig.stop();
@@ -261,7 +262,7 @@ TEST(Engine, KeepsEverythingOverARestart) {
 }
 
 TEST(Engine, TellsPluginsWhatHappensToContainers) {
-  CoreRig rig;
+  RuledRig rig(testing::keep_nothing);
   rig.run({.pod = "shared"});
   const std::string own = rig.run({.pod = "own", .cpus = 1});
   EXPECT_TRUE(rig.stop_container(own).ok());
@@ -292,7 +293,7 @@ placement::Vote by_variable() {
 TEST(Engine, ShowsPoliciesTheEnvironmentOfAContainerThatIsMovedOrResized) {
   for (const bool restart : {false, true}) {
     SCOPED_TRACE(restart);
-    CoreRig rig;
+    RuledRig rig(testing::keep_nothing);
     rig.votes = {by_variable()};
     rig.stop();
     rig.start();
@@ -311,7 +312,7 @@ TEST(Engine, ShowsPoliciesTheEnvironmentOfAContainerThatIsMovedOrResized) {
 }
 
 TEST(Engine, MovesAContainerThatAPluginWishesToBePlacedAnew) {
-  CoreRig rig;
+  RuledRig rig(testing::keep_nothing);
   const std::string shared = rig.run({.pod = "shared"});
   const std::string first = rig.run({.pod = "first", .cpus = 1});
   const std::string second = rig.run({.pod = "second", .cpus = 1});
@@ -353,7 +354,7 @@ TEST(Engine, TakesFromTheSandboxWhoThePodIs) {
 }
 
 TEST(Engine, LearnsOfAnExitFromTheEventsThatTheKubeletReads) {
-  CoreRig rig;
+  RuledRig rig(testing::keep_nothing);
   const std::string shared = rig.run({.pod = "shared"});
   const std::string own = rig.run({.pod = "own", .cpus = 3});
   rig.runtime().exit(own);
@@ -378,7 +379,7 @@ TEST(Engine, LearnsOfAnExitFromTheEventsThatTheKubeletReads) {
 }
 
 TEST(Engine, FindsOutAfterARestartWhatHappenedMeanwhile) {
-  CoreRig rig;
+  RuledRig rig(testing::keep_nothing);
   const std::string exited = rig.run({.pod = "exited", .cpus = 1});
   const std::string gone = rig.run({.pod = "gone", .cpus = 1});
   const std::string drifted = rig.run({.pod = "drifted"});

@@ -42,6 +42,21 @@ Difference check_container(const std::string& id, const VerifyingRuntime::Contai
   return std::nullopt;
 }
 
+/// Its pod is there, it does not run, and there is no later attempt.
+Difference check_kept(const ObservedAllocation& allocation, const std::string& what, const VerifyingRuntime& runtime) {
+  const placement::ContainerKey& key = allocation.key;
+  const auto sandbox = runtime.sandboxes().find(key.sandbox_id);
+  if (sandbox == runtime.sandboxes().end() || sandbox->second.state() != 0) return what + " for a pod that is over";
+  for (const auto& [id, container] : runtime.containers()) {
+    const auto& metadata = container.config.metadata();
+    if (container.sandbox_id != key.sandbox_id || metadata.name() != key.name) continue;
+    const bool is_over = container.state == RunState::kExited || container.superseded;
+    if (is_over || (container.state == RunState::kCreated && metadata.attempt() < key.attempt)) continue;
+    return fmt::format("{} for a next attempt, and {} is there", what, id);
+  }
+  return std::nullopt;
+}
+
 Difference check_allocation(const ObservedAllocation& allocation, const VerifyingRuntime& runtime) {
   const std::string what =
       fmt::format("{} ({}) holds {}", allocation.container_id, allocation.container, allocation.cpus.to_string());
@@ -49,7 +64,7 @@ Difference check_allocation(const ObservedAllocation& allocation, const Verifyin
     return fmt::format("{} and {} is withheld for it, which nobody is about to leave", what,
                        allocation.withheld.to_string());
   }
-  if (allocation.phase == engine::Phase::kCrashed) return std::nullopt;
+  if (allocation.is_kept) return check_kept(allocation, what, runtime);
   if (!allocation.is_bound) return what + " for a create that is long over";
   const auto found = runtime.containers().find(allocation.container_id);
   if (found == runtime.containers().end()) return what + " and is gone";

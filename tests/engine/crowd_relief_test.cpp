@@ -92,7 +92,7 @@ TEST_F(CrowdReliefTest, SeesThatCpusBecomeFreeElsewhere) {
   rebalancer_->begin();
   loop_.advance(seconds(5));
   EXPECT_THAT(take_transitions(), IsEmpty());
-  commit(event::Exited{exclusive("y", {}).workload.key, 0});
+  commit(event::Ended{exclusive("y", {}).workload.key, "pod-stopped"});
   EXPECT_THAT(on_node_1(), IsEmpty());
   loop_.advance(seconds(1));
   EXPECT_THAT(on_node_1(), SizeIs(1));

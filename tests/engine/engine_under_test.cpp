@@ -30,7 +30,9 @@ ObservedLedger seen(const engine::Ledger& ledger) {
   for (const auto& [key, allocation] : ledger.allocations()) {
     seen.allocations.push_back({.container = fmt::format("{}/{}/{}", key.sandbox_id, key.name, key.attempt),
                                 .container_id = allocation.container_id,
+                                .key = key,
                                 .phase = allocation.phase,
+                                .is_kept = allocation.is_kept(),
                                 .is_bound = allocation.is_bound(),
                                 .exclusive = allocation.is_exclusive(),
                                 .cpus = allocation.placement.cpus,

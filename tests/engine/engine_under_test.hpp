@@ -27,7 +27,9 @@ namespace topolet::testing {
 struct ObservedAllocation {
   std::string container;     ///< for people
   std::string container_id;  ///< empty until the runtime has it
+  placement::ContainerKey key;
   engine::Phase phase = engine::Phase::kPending;
+  bool is_kept = false;
   bool is_bound = false;
   bool exclusive = false;
   CpuSet cpus;

@@ -40,7 +40,9 @@ TEST_F(ExitsTest, DoesNotAskWhereItMakesNoDifference) {
   for (const char* id : {"c-a", "c-b", "c-c"}) EXPECT_EQ(report(id), 1);
   EXPECT_EQ(report("c-d", {Exit::Kind::kExited, 0}), 1) << "whoever reports it may know";
   EXPECT_THAT(runtime_.take_calls(), IsEmpty());
-  EXPECT_THAT(committer_->ledger().allocations(), IsEmpty());
+  for (const auto& [key, allocation] : committer_->ledger().allocations())
+    EXPECT_EQ(allocation.phase, Phase::kKept) << key.name;
+  EXPECT_EQ(committer_->ledger().allocations().size(), 2U) << "b and d";
 }
 
 TEST_F(ExitsTest, TellOfAnExitOnceThoughManySeeIt) {
@@ -74,10 +76,12 @@ TEST_F(ExitsTest, LeaveThingsAsTheyAreWhereTheRuntimeDoesNotKnow) {
   EXPECT_EQ(report("unheard-of"), 1);
 }
 
-TEST_F(ExitsTest, ReleaseWhatTheRuntimeHasNoMore) {
-  begin({exclusive("a", {0})});
+TEST_F(ExitsTest, KeepTheCpusOfWhatTheRuntimeHasNoMore) {
+  begin({exclusive("a", {0}), exclusive("b", {1}, Phase::kCreated)});
   EXPECT_EQ(report("c-a"), 1);
-  EXPECT_THAT(take_transitions(), ElementsAre("a: over: gone", "pool 1-7>0-7"));
+  EXPECT_THAT(take_transitions(), ElementsAre(StartsWith("a: phase running>kept")));
+  EXPECT_EQ(report("c-b"), 1) << "it never ran";
+  EXPECT_THAT(take_transitions(), ElementsAre("b: over: gone", "pool 2-7>1-7"));
 }
 
 TEST_F(ExitsTest, SayWhyItIsOver) {

@@ -294,14 +294,15 @@ TEST_F(FitsTest, FindsTheLargestSizeThatIsGrantedWhereverItIs) {
   }
 }
 
-TEST_F(FitsTest, PlacesPendingContainersWithCpusThatAreKeptForFailedOnes) {
+TEST_F(FitsTest, CountsCpusAsFreeThatAreKeptForContainersThatHaveEnded) {
   rules_.min_shared_cpus = 0;
-  const Ledger held =
-      ledger({exclusive("failed", {0, 1, 2, 3}, Phase::kCrashed), exclusive("a", CpuSet::range(8, 15))});
-  EXPECT_THAT(fits(held), ElementsAre(Node(0, 4), Node(1, 0)));
+  const Ledger held = ledger({exclusive("failed", {0, 1}, Phase::kCrashed), exclusive("stopped", {2, 3}, Phase::kKept),
+                              exclusive("a", CpuSet::range(8, 15))});
+  EXPECT_THAT(fits(held), ElementsAre(Node(0, 8), Node(1, 0)));
+  EXPECT_EQ(last_.nodes.front().shared_cpus, 8U);
   EXPECT_THAT(fits(held, {guaranteed("p", 6)}), ElementsAre(Node(0, 2), Node(1, 0)));
   EXPECT_THAT(last_.unplaced, IsEmpty());
-  EXPECT_THAT(fits(held, {guaranteed("p", 2)}), ElementsAre(Node(0, 2), Node(1, 0))) << "it needs none of them";
+  EXPECT_THAT(fits(held, {guaranteed("p", 2)}), ElementsAre(Node(0, 6), Node(1, 0)));
 }
 
 TEST_F(FitsTest, PlacesAPendingContainerWhereItWasBefore) {

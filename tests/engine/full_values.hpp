@@ -18,7 +18,8 @@ inline placement::ContainerKey full_key() {
 
 inline placement::Demand full_demand(std::int64_t unit) {
   placement::Demand demand;
-  auto& [cpu_request, cpu_limit, memory_request, estimated, memory_limit, hugepages, certainty] = demand;
+  auto& [cpu_request, cpu_limit, memory_request, estimated, memory_limit, hugepages, certainty, oom_score_adj] = demand;
+  oom_score_adj = 625;
   cpu_request = unit;
   certainty = placement::Certainty::kEstimated;
   cpu_limit = 2 * unit;
@@ -127,7 +128,8 @@ inline Allocation full_allocation(std::int64_t number) {
 
 inline Pod full_pod() {
   Pod pod;
-  auto& [sandbox, nodes, former, denied, warned, confined] = pod;
+  auto& [sandbox, nodes, former, denied, warned, made, confined] = pod;
+  made = {"init", "main"};
   confined = true;
   auto& [id, pod_uid, pod_namespace, pod_name, runtime_handler, ready, annotations] = sandbox;
   id = "sandbox";

@@ -67,6 +67,13 @@ inline Pod pod_of(const std::string& name) {
   return pod;
 }
 
+/// As a container of the same pod as the one of `name`.
+inline Allocation in_pod_of(const std::string& name, Allocation allocation) {
+  allocation.workload.key.pod_uid = "uid-" + name;
+  allocation.workload.key.sandbox_id = "sandbox-" + name;
+  return allocation;
+}
+
 inline Plan plan_of(placement::Placement placement, const CpuSet& within = {}) {
   Plan plan;
   plan.decision.placement = std::move(placement);

@@ -40,13 +40,46 @@ TEST_F(PlacerTest, TakesNothingBackWhereThereIsEnough) {
   EXPECT_FALSE(plan.decision.placement.cpus.contains(0));
 }
 
-TEST_F(PlacerTest, TakesBackFromThoseWhoFailedFirst) {
+TEST_F(PlacerTest, TakesBackFromThoseWhoFailedLast) {
   const Ledger ledger = ledger_of({failed("a", {0, 1}, 30), failed("b", {2, 3}, 10), failed("c", {4, 5}, 20)});
   const Plan plan = reclaim_and_plan(placer_, ledger, guaranteed("new", 2), {});
   EXPECT_FALSE(plan.decision.denied);
-  EXPECT_THAT(plan.yielding, ElementsAre(guaranteed("b", 2).key));
+  EXPECT_THAT(plan.yielding, ElementsAre(guaranteed("a", 2).key));
   const Plan larger = reclaim_and_plan(placer_, ledger, guaranteed("new", 4), {});
-  EXPECT_THAT(larger.yielding, ElementsAre(guaranteed("b", 2).key, guaranteed("c", 2).key));
+  EXPECT_THAT(larger.yielding, ElementsAre(guaranteed("c", 2).key, guaranteed("a", 2).key));
+}
+
+/// As happens to containers of one pod.
+TEST_F(PlacerTest, TakesBackFromWhoWasRecordedLastOfThoseWhoEndedAtOneTime) {
+  Allocation first = failed("b", {0, 1, 2}, 10);
+  Allocation last = failed("a", {3, 4, 5}, 10);
+  first.phase = Phase::kKept;
+  first.generation = 7;
+  last.generation = 8;
+  const Plan plan = reclaim_and_plan(placer_, ledger_of({first, last}), guaranteed("new", 3), {});
+  EXPECT_THAT(plan.yielding, ElementsAre(guaranteed("a", 3).key));
+}
+
+TEST_F(PlacerTest, TakesBackWhatKeepsAContainerOnSeveralNodes) {
+  const auto one_node =
+      std::make_shared<FixedPolicy>(std::vector<std::pair<NodeSet, std::int32_t>>{{{0}, 100}, {{1}, 100}});
+  const Placer placer({topology_,
+                       placement::make_candidates(*topology_, topology_->allowed),
+                       {},
+                       [one_node](const auto& request, const placement::PlacementRules& rules) {
+                         return decide(*request, rules, {{.policy = one_node}});
+                       }});
+  const Ledger ledger = ledger_of({failed("a", {0}, 10), exclusive("b", {4, 5})});
+  const Plan plan = reclaim_and_plan(placer, ledger, guaranteed("new", 4), {});
+  EXPECT_EQ(plan.decision.placement.cpus, CpuSet::range(0, 3));
+  EXPECT_THAT(plan.yielding, ElementsAre(guaranteed("a", 1).key));
+}
+
+TEST_F(PlacerTest, TakesNothingBackWhereAContainerIsOnSeveralNodesAnyway) {
+  const Ledger ledger = ledger_of({failed("a", {0}, 10)});
+  const Plan plan = reclaim_and_plan(placer_, ledger, guaranteed("new", 6), {});
+  EXPECT_FALSE(plan.decision.denied);
+  EXPECT_THAT(plan.yielding, IsEmpty());
 }
 
 TEST_F(PlacerTest, TakesNothingBackWhereThatIsOfNoUse) {

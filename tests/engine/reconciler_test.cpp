@@ -171,16 +171,20 @@ TEST_F(ReconcilerTest, PlacesContainersOfAHandlerThatWasForeignBefore) {
   EXPECT_TRUE(mover_->has_queue("c-a"));
 }
 
-TEST_F(ReconcilerTest, ReleasesWhatIsOver) {
-  begin({exclusive("a", {0}), exclusive("b", {1}), exclusive("c", {2}), shared("d")});
-  for (const char* name : {"a", "b", "d"}) start_converged(name);
+TEST_F(ReconcilerTest, NotesWhatIsOver) {
+  begin({exclusive("a", {0}), exclusive("b", {1}), exclusive("c", {2}), shared("d"), exclusive("e", {3}),
+         exclusive("f", {4})});
+  for (const char* name : {"a", "b", "d", "e"}) start_converged(name);
+  for (const char* name : {"a", "b", "c"}) runtime_.put(pod_of(name).sandbox);
   runtime_.exit("c-a", 0);
   runtime_.exit("c-b", 9);
+  runtime_.exit("c-e", 0);
   EXPECT_TRUE(reconcile().has_value());
-  EXPECT_EQ(find("a"), nullptr);
+  EXPECT_EQ(find("a")->phase, Phase::kKept);
   EXPECT_EQ(find("b")->phase, Phase::kCrashed);
-  EXPECT_EQ(find("c"), nullptr) << "the runtime does not list it";
-  EXPECT_EQ(find("d")->placement.cpus, (CpuSet{0, 2, 3, 4, 5, 6, 7}));
+  EXPECT_EQ(find("c")->phase, Phase::kKept) << "the runtime does not list it";
+  for (const char* name : {"e", "f"}) EXPECT_EQ(find(name), nullptr) << name << ": its pod is over as well";
+  EXPECT_EQ(find("d")->placement.cpus, CpuSet::range(3, 7));
 }
 
 TEST_F(ReconcilerTest, ChangesNothingWhereTheRuntimeDoesNotAnswer) {

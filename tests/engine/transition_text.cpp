@@ -106,6 +106,7 @@ std::string describe(const PodChange& change) {
   for (const auto& [name, former] : pod.former) {
     text += fmt::format(", former {} {} {}", name, former.cpus.to_string(), former.withheld.to_string());
   }
+  if (!pod.made.empty()) text += fmt::format(", made {}", fmt::join(pod.made, " "));
   for (const auto& [name, denial] : pod.denied) {
     text += fmt::format(", denied {}#{} {}", name, denial.attempt, denial.decision);
   }

@@ -65,7 +65,8 @@ class RandomLedger {
       case 8:
         return event::StartRefused{key};
       case 9:
-        return event::Exited{key, static_cast<std::int32_t>(dice_.below(2))};
+        return event::Exited{key, static_cast<std::int32_t>(dice_.below(2)),
+                             dice_.permille(300) ? "stopped" : "exited"};
       case 10:
         return event::StopRequested{key};
       case 11:
@@ -87,22 +88,30 @@ class RandomLedger {
       case 20:
         return event::Restarted{};
       default:
-        return event::CrashHoldExpired{ledger().crashed().empty() ? placement::ContainerKey()
-                                                                  : ledger().crashed().front()};
+        return event::CrashHoldExpired{ledger().kept().empty() ? placement::ContainerKey() : ledger().kept().front()};
     }
   }
 
-  /// Some CPUs, or a share of the pool.
+  /// Some CPUs, or a share of the pool. Three of the names are those of one pod's containers.
   placement::Workload workload(const std::string& name) {
     const auto cpus = static_cast<std::int64_t>(dice_.below(4));
-    return cpus == 0 ? testing::besteffort(name) : testing::guaranteed(name, cpus);
+    placement::Workload made = cpus == 0 ? testing::besteffort(name) : testing::guaranteed(name, cpus);
+    if (name < "d") {
+      made.key.pod_uid = "uid-abc";
+      made.key.sandbox_id = "sandbox-abc";
+    }
+    return made;
   }
 
   std::optional<Event> create() {
     placement::Workload asked = workload(std::string(1, static_cast<char>('a' + dice_.below(6))));
     asked.key.attempt = static_cast<std::uint32_t>(dice_.below(3));
     if (ledger().find(asked.key) != nullptr) return std::nullopt;
-    Plan plan = reclaim_and_plan(placer_, ledger(), asked, {});
+    std::vector<placement::ContainerKey> over;
+    if (const Allocation* init = ledger().find_ended_init(asked.key); init != nullptr)
+      over.push_back(init->workload.key);
+    std::optional<Ledger> without;
+    Plan plan = reclaim_and_plan(placer_, ledger_without(ledger(), over, without), asked, {});
     if (plan.decision.denied) return event::Denied{asked, plan.decision};
     sent_[asked.key] = {plan.decision.placement.cpus, {}};
     return event::CreateAdmitted{asked, std::move(plan), {}, dice_.permille(500)};
@@ -175,6 +184,8 @@ class RandomLedger {
     for (const auto& [key, allocation] : ledger().allocations()) {
       SCOPED_TRACE(key.name + " " + std::to_string(key.attempt));
       const CpuSet own = allocation.dedicated_cpus() | allocation.vacating_alone;
+      EXPECT_TRUE(!allocation.is_kept() || allocation.is_exclusive());
+      EXPECT_FALSE(allocation.is_kept() && ledger().find_kept(key) != nullptr) << "kept twice";
       EXPECT_FALSE(own.intersects(ledger().pool())) << own.to_string();
       EXPECT_FALSE(own.intersects(alone)) << own.to_string() << " is another's too";
       alone |= own;

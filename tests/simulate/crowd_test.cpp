@@ -23,8 +23,8 @@ class Crowd : public ::testing::Test {
   static OperationResult clock(SimulatedNode& node, int seconds = 1) {
     return node.apply(fmt::format(R"({{"op":"clock","advance_s":{}}})", seconds));
   }
-  static OperationResult stop(SimulatedNode& node, const std::string& pod) {
-    return node.apply(fmt::format(R"({{"op":"stop","pod":"{}","container":"main"}})", pod));
+  static OperationResult remove(SimulatedNode& node, const std::string& pod) {
+    return node.apply(fmt::format(R"({{"op":"remove_pod","pod":"{}"}})", pod));
   }
   static std::string cpus_of(SimulatedNode& node, const std::string& pod) {
     for (const ContainerSnapshot& container : node.snapshot().containers) {
@@ -48,7 +48,7 @@ class Crowd : public ::testing::Test {
     EXPECT_EQ(cpus_of(node, "a"), "8-15");
     node.guaranteed("own", 6);
     EXPECT_EQ(cpus_of(node, "c"), "14-15");
-    stop(node, "other");
+    remove(node, "other");
     return node;
   }
 };
@@ -103,7 +103,7 @@ TEST_F(Crowd, IsFoundWhenMoreIsRequested) {
   node.guaranteed("other", 8);
   node.burstable("a", 4000);
   node.burstable("b", 4000);
-  stop(node, "other");
+  remove(node, "other");
   EXPECT_THAT(clock(node, 5).changed, IsEmpty());
   node.apply(R"({"op":"update","pod":"b","container":"main","cpu_request_milli":8000})");
   EXPECT_THAT(clock(node).changed, SizeIs(1));
@@ -134,7 +134,7 @@ TEST_F(Crowd, IsNotMadeByThoseWhoGoBack) {
   node.burstable("a", 2000);
   node.burstable("b", 2000);
   ASSERT_EQ(cpus_of(node, "b"), "4-7");
-  stop(node, "other");
+  remove(node, "other");
   node.apply(R"({"op":"occupy","cpus":"4-7"})");
   EXPECT_EQ(cpus_of(node, "a"), "0-3");
   EXPECT_EQ(cpus_of(node, "b"), "0-3");

@@ -106,7 +106,7 @@ TEST_F(MemoryResize, OfASharedContainerLeavesItWhereItIsInThePool) {
   create_guaranteed("b", 2, 40);
   resize_memory("web", 40);
   const OperationResult more = create_guaranteed("c", 2, 1);
-  const OperationResult gone = node_->apply(R"({"op":"stop","pod":"b","container":"main"})");
+  const OperationResult gone = node_->apply(R"({"op":"remove_pod","pod":"b"})");
   for (const OperationResult& result : {more, gone}) {
     for (const auto& changed : result.changed) EXPECT_TRUE(changed.cpus.is_subset_of(CpuSet::range(0, 7)));
   }
@@ -151,7 +151,7 @@ TEST_F(MemoryResize, NeverHasMoreNodesThanRestrictedAllows) {
   ASSERT_EQ(create_guaranteed("a", 2, 80).mems.to_string(), "0-1");
   ASSERT_EQ(create_guaranteed("on-2", 2, 60).mems.to_string(), "2");
   ASSERT_EQ(create_guaranteed("on-1", 7, 20).mems.to_string(), "1");
-  node_->apply(R"({"op":"stop","pod":"on-2","container":"main"})");
+  node_->apply(R"({"op":"remove_pod","pod":"on-2"})");
   // Nodes 0 and 2 have room, but with node 1, which it keeps, they are three.
   EXPECT_EQ(resize("a", 2, 110).outcome, "denied");
   EXPECT_EQ(resize("a", 2, 105).mems.to_string(), "0-1");
@@ -327,7 +327,7 @@ TEST_F(MemoryResize, WithAnotherNumberOfCpusNeverHasMoreNodesThanRestrictedAllow
     ASSERT_EQ(create_guaranteed("a", 2, 80).mems.to_string(), "0-1");
     ASSERT_EQ(create_guaranteed("on-2", 2, 60).mems.to_string(), "2");
     ASSERT_EQ(create_guaranteed("on-1", 7, 20).mems.to_string(), "1");
-    node_->apply(R"({"op":"stop","pod":"on-2","container":"main"})");
+    node_->apply(R"({"op":"remove_pod","pod":"on-2"})");
     const OperationResult denied = resize_both("a", milli, 110);
     EXPECT_EQ(denied.outcome, "denied") << milli;
     EXPECT_THAT(denied.reason, HasSubstr("the nodes of the memory that the container keeps"));

@@ -228,7 +228,7 @@ TEST(Restart, SendsBackWhoHadToLeave) {
   node.guaranteed("big", 15);
   EXPECT_EQ(kept(node, "web").cpus.to_string(), "15");
   node.apply(R"({"op":"restart"})");
-  node.apply(R"({"op":"stop","pod":"big","container":"main"})");
+  node.apply(R"({"op":"remove_pod","pod":"big"})");
   EXPECT_EQ(kept(node, "web").cpus.to_string(), "0-7");
 }
 

@@ -25,7 +25,7 @@ TEST(Simulation, MovesTheNeighboursOffWhatAContainerGetsForItself) {
   ASSERT_THAT(trader.changed, SizeIs(1));
   EXPECT_EQ(trader.changed[0].pod, "web");
   EXPECT_EQ(trader.changed[0].cpus.to_string(), "4-15");
-  const OperationResult stopped = node.apply(R"({"op":"stop","pod":"trader","container":"main"})");
+  const OperationResult stopped = node.apply(R"({"op":"remove_pod","pod":"trader"})");
   EXPECT_EQ(stopped.outcome, "released");
   ASSERT_THAT(stopped.changed, SizeIs(1));
   EXPECT_EQ(stopped.changed[0].cpus.to_string(), "0-15");
@@ -166,7 +166,7 @@ TEST(Simulation, MakesOneContainerOfALostCreateAndItsRetry) {
                          R"("cpu_limit_milli":2000,"memory_limit":1048576})")
                   .reason,
               HasSubstr("repeated create: the container stays where it was placed"));
-  EXPECT_EQ(node.apply(R"({"op":"stop","pod":"trader","container":"main"})").outcome, "released");
+  EXPECT_EQ(node.apply(R"({"op":"remove_pod","pod":"trader"})").outcome, "released");
   node.apply(R"({"op":"clock","advance_s":60})");
   EXPECT_THAT(node.snapshot().ledger.entries, IsEmpty());
 }
@@ -239,7 +239,7 @@ TEST(Simulation, SendsBackWhoHadToLeaveOnceThereIsRoom) {
   const OperationResult big = node.guaranteed("big", 15);
   ASSERT_THAT(big.changed, SizeIs(1));
   EXPECT_EQ(big.changed[0].cpus.to_string(), "15");
-  const OperationResult stopped = node.apply(R"({"op":"stop","pod":"big","container":"main"})");
+  const OperationResult stopped = node.apply(R"({"op":"remove_pod","pod":"big"})");
   ASSERT_THAT(stopped.changed, SizeIs(1));
   EXPECT_EQ(stopped.changed[0].cpus.to_string(), "0-7");
 }

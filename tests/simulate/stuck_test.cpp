@@ -169,7 +169,7 @@ TEST_F(StuckOnHalfTest, IsGivenNoCpusThatBecomeFree) {
   node_.burstable("dind", 1000);
   node_.apply(stuck_line("dind"));
   ASSERT_EQ(node_.guaranteed("own", 1).outcome, "denied");
-  node_.apply(R"({"op":"stop","pod":"big","container":"main"})");
+  node_.apply(R"({"op":"remove_pod","pod":"big"})");
   node_.apply(R"({"op":"restart"})");
   const OperationResult placed = node_.guaranteed("late", 3);
   EXPECT_EQ(placed.outcome, "placed") << placed.reason;
@@ -188,7 +188,7 @@ TEST_F(StuckTest, IsNotMovedOutOfACrowd) {
   node_.apply(stuck_line("dind"));
   ASSERT_EQ(node_.guaranteed("own", 1).outcome, "denied");
   node_.burstable("web", 3000);
-  node_.apply(R"({"op":"stop","pod":"big","container":"main"})");
+  node_.apply(R"({"op":"remove_pod","pod":"big"})");
   node_.apply(seconds_pass(10));
   EXPECT_EQ(runs_on("web"), (CpuSet{0, 1, 2, 3}));
   EXPECT_THAT(rows("SELECT pod_uid FROM decided WHERE reason_code = 'crowded'"), ElementsAre("web"));

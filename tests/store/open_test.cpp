@@ -72,7 +72,7 @@ TEST_F(OpenTest, SaysWhatKindOfFileItIs) {
   const auto store = open();
   EXPECT_EQ(value("PRAGMA journal_mode"), "wal");
   EXPECT_EQ(value("PRAGMA application_id"), std::to_string(0x74706c74));
-  EXPECT_EQ(value("PRAGMA user_version"), "12");
+  EXPECT_EQ(value("PRAGMA user_version"), "13");
 }
 
 TEST_F(OpenTest, RefusesADirectoryThatAnotherUses) {
@@ -161,11 +161,11 @@ TEST_F(OpenTest, BeginsAnewWithAnEmptyFile) {
 
 TEST_F(OpenTest, LeavesANewerSchemaAlone) {
   make_closed_database();
-  ASSERT_TRUE(connect(Database::Access::kReadWrite).execute("PRAGMA user_version = 13", "age").has_value());
+  ASSERT_TRUE(connect(Database::Access::kReadWrite).execute("PRAGMA user_version = 14", "age").has_value());
   const std::string before = bytes_of(file());
   const auto store = try_open();
   EXPECT_EQ(message(store), "'" + file().string() +
-                                "' has schema version 13, but this topoletd knows only versions up to 12; run the "
+                                "' has schema version 14, but this topoletd knows only versions up to 13; run the "
                                 "topoletd that wrote it or a later one, or move the file away to begin a new one");
   EXPECT_EQ(bytes_of(file()), before);
 }
@@ -175,12 +175,12 @@ TEST_F(OpenTest, LeavesTheLogOfANewerSchemaAlone) {
   {
     Database writer = connect(Database::Access::kReadWrite);
     writer.leave_untouched_at_close(true);
-    ASSERT_TRUE(writer.execute("PRAGMA user_version = 13", "age").has_value());
+    ASSERT_TRUE(writer.execute("PRAGMA user_version = 14", "age").has_value());
   }
   const std::string before = bytes_of(file());
   const std::string log = bytes_of(file().string() + "-wal");
   ASSERT_FALSE(log.empty());
-  EXPECT_THAT(message(try_open()), ::testing::HasSubstr("schema version 13"));
+  EXPECT_THAT(message(try_open()), ::testing::HasSubstr("schema version 14"));
   EXPECT_EQ(bytes_of(file()), before);
   EXPECT_EQ(bytes_of(file().string() + "-wal"), log);
 }

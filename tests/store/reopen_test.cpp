@@ -219,6 +219,10 @@ TEST_F(DetachedTest, HoldsWhatAnOlderVersionWroteThatKnewNoCapacities) {
                            "ALTER TABLE allocation DROP COLUMN seen_on; ALTER TABLE allocation DROP COLUMN overlapped;"
                            "ALTER TABLE allocation DROP COLUMN overruled; ALTER TABLE allocation DROP COLUMN hand;"
                            "ALTER TABLE allocation DROP COLUMN stuck; ALTER TABLE pod DROP COLUMN confined;"
+                           "ALTER TABLE allocation DROP COLUMN cpu_request_certainty;"
+                           "ALTER TABLE decided DROP COLUMN cpu_request_certainty;"
+                           "ALTER TABLE allocation DROP COLUMN oom_score_adj;"
+                           "ALTER TABLE decided DROP COLUMN oom_score_adj; ALTER TABLE pod DROP COLUMN made;"
                            "CREATE VIEW current_placements AS SELECT decision FROM live; PRAGMA user_version = 9",
                            "age")
                   .has_value());
@@ -226,7 +230,7 @@ TEST_F(DetachedTest, HoldsWhatAnOlderVersionWroteThatKnewNoCapacities) {
   EXPECT_EQ(store->allocations()->size(), 1U);
   EXPECT_TRUE(store->capacities()->empty());
   ASSERT_TRUE(store->reopen(*store->find_file_loss(), {1, 5}, kNow).has_value());
-  EXPECT_EQ(value("PRAGMA user_version"), "12");
+  EXPECT_EQ(value("PRAGMA user_version"), "13");
 }
 
 TEST_F(DetachedTest, GoesOnWithTheFileOnceItCanBeWritten) {

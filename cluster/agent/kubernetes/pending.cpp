@@ -153,7 +153,7 @@ BookedContainers booked_containers(const watch::v1::Snapshot& node) {
   for (const watch::v1::Container& container : node.containers()) {
     auto& of_pod = booked[container.key().pod_uid()];
     const auto [found, is_new] = of_pod.try_emplace(container.key().name());
-    const bool has_failed = container.phase() == "crashed";
+    const bool has_failed = container.phase() == "crashed" || container.phase() == "kept";
     // Of two attempts the larger one: the older is about to end.
     found->second.amounts.raise_to(amounts_of(container));
     found->second.memory_limit_bytes = std::max(found->second.memory_limit_bytes, container.memory_limit_bytes());

@@ -223,7 +223,8 @@ placement::Demand demand_of(const RawResources& raw, placement::Qos qos, std::in
           .memory_request_bytes = memory.bytes,
           .memory_request_estimated = memory.estimated,
           .memory_limit_bytes = std::max<std::int64_t>(raw.memory_limit_bytes, 0),
-          .hugepage_limit_bytes = raw.hugepage_limit_bytes};
+          .hugepage_limit_bytes = raw.hugepage_limit_bytes,
+          .oom_score_adj = memory.estimated ? raw.oom_score_adj : 0};
 }
 
 KnownDemand demand_of(const ToldResources& told, std::size_t seen_cpus, std::int64_t memory_total_bytes) {

@@ -100,7 +100,8 @@ void Reconciler::adopt_all(const PassPtr& pass) {
   });
 }
 
-/// Who holds some of `cpus` and runs nowhere: creates in doubt, and containers that failed. Only what runs overrules.
+/// Who holds some of `cpus` and runs nowhere: creates in doubt, and containers that have ended. Only what runs
+/// overrules.
 std::vector<placement::ContainerKey> Reconciler::overruled_by(const PassPtr& pass, const cri::ContainerDetail& detail,
                                                               const placement::ContainerKey& key,
                                                               const CpuSet& cpus) const {
@@ -111,16 +112,16 @@ std::vector<placement::ContainerKey> Reconciler::overruled_by(const PassPtr& pas
     if (allocation == nullptr || allocation->phase != Phase::kInDoubt || doubtful == key) continue;
     if (allocation->dedicated_cpus().intersects(cpus)) keys.push_back(doubtful);
   }
-  for (const placement::ContainerKey& crashed : deps_.committer.ledger().crashed()) {
-    const bool is_its_own = crashed.pod_uid == key.pod_uid && crashed.name == key.name;
-    const bool intersects = deps_.committer.ledger().find(crashed)->dedicated_cpus().intersects(cpus);
-    if (intersects && !is_its_own) keys.push_back(crashed);
+  for (const placement::ContainerKey& kept : deps_.committer.ledger().kept()) {
+    const bool is_its_own = kept.pod_uid == key.pod_uid && kept.name == key.name;
+    const bool intersects = deps_.committer.ledger().find(kept)->dedicated_cpus().intersects(cpus);
+    if (intersects && !is_its_own) keys.push_back(kept);
   }
   return keys;
 }
 
 /// Whether the container would have got exactly as many exclusive CPUs, and nobody holds these but creates in doubt and
-/// failed containers.
+/// containers that have ended.
 bool Reconciler::may_keep_exclusively(const PassPtr& pass, const cri::ContainerDetail& detail,
                                       const placement::Workload& workload, const CpuSet& cpus) const {
   std::optional<Ledger> trial;

@@ -27,16 +27,12 @@ void Exits::report(const std::string& container_id, const Exit& exit, std::funct
   const Urgency urgency = then ? Urgency::kNow : Urgency::kSoon;
   if (!then) then = [] {};
   const Allocation* allocation = committer_.ledger().find_by_container(container_id);
-  // What is kept for the next attempt of a container that failed stays without the container.
+  // What is kept for the next attempt of a container stays without the container.
   if (allocation == nullptr || !allocation->is_bound()) return then();
   const placement::ContainerKey key = allocation->workload.key;
-  if (exit.kind != Exit::Kind::kExited) {
-    return committer_.commit(event::Ended{key, cause_of(exit.kind)}, urgency, std::move(then));
-  }
-  if (!exit.code && keeps_cpus_if_failed(*allocation, committer_.rules())) {
-    return ask_exit_code(container_id, std::move(then));
-  }
-  committer_.commit(event::Exited{key, exit.code}, urgency, std::move(then));
+  const bool matters = !allocation->stopping && keeps_cpus_at_end(*allocation, committer_.rules());
+  if (exit.kind == Exit::Kind::kExited && !exit.code && matters) return ask_exit_code(container_id, std::move(then));
+  committer_.commit(event::Exited{key, exit.code, cause_of(exit.kind)}, urgency, std::move(then));
 }
 
 /// Where the runtime does not answer, the next reconciliation asks again.

@@ -51,7 +51,7 @@ void Reconciler::begin() {
     if (allocation.is_bound()) pass->bound.insert(allocation.container_id);
     if (allocation.phase == Phase::kInDoubt) pass->in_doubt.insert(key);
   }
-  pass->crashed = ledger.crashed();
+  pass->kept = ledger.kept();
   for (const auto& [id, pod] : ledger.pods()) pass->sandboxes.push_back(id);
   deps_.cpusets.list(
       [this, pass](Result<std::vector<cri::Sandbox>> sandboxes, Result<std::vector<cri::ContainerInfo>> containers) {
@@ -137,20 +137,24 @@ bool Reconciler::holds_nothing(const PassPtr& pass, const cri::ContainerInfo& co
   return true;
 }
 
-/// What nobody runs in: creates in doubt, and what is kept for the next attempts of failed containers.
+/// What nobody runs in: creates in doubt, and what is kept for the next attempts of containers. Who has ended since the
+/// pass began was there when the sandboxes were listed.
 void Reconciler::release_without_pod(const PassPtr& pass) {
   std::vector<placement::ContainerKey> idle(pass->in_doubt.begin(), pass->in_doubt.end());
-  idle.insert(idle.end(), pass->crashed.begin(), pass->crashed.end());
+  idle.insert(idle.end(), pass->kept.begin(), pass->kept.end());
+  for (const placement::ContainerKey& key : deps_.committer.ledger().kept()) {
+    if (pass->bound.count(deps_.committer.ledger().find(key)->container_id) != 0) idle.push_back(key);
+  }
   for (const placement::ContainerKey& key : idle) {
     const Allocation* own = deps_.committer.ledger().find(key);
-    const bool is_idle = own != nullptr && (own->phase == Phase::kInDoubt || own->phase == Phase::kCrashed);
+    const bool is_idle = own != nullptr && (own->phase == Phase::kInDoubt || own->is_kept());
     if (!is_idle || pass->has_ready_pod(key.sandbox_id) || pass->may_run(key)) continue;
     deps_.committer.commit(event::Ended{key, kNoReadyPod});
   }
 }
 
 void Reconciler::reconcile_known(const PassPtr& pass, const cri::ContainerInfo& container, const Allocation& own) {
-  if (own.phase == Phase::kCrashed) return;
+  if (own.is_kept()) return;
   if (container.state == cri::ContainerState::kExited) return report_exit(pass, container.id, {});
   if (holds_nothing(pass, container, container.state)) return inspect_known(pass, container);
   if (own.placement.mode == placement::Mode::kForeign) return inspect_foreign(pass, container);
@@ -321,7 +325,7 @@ bool Reconciler::may_be_starting(const cri::ContainerDetail& detail) const {
 
 void Reconciler::expire() {
   expire_doubts();
-  expire_crash_holds();
+  expire_kept();
 }
 
 void Reconciler::expire_doubts() {
@@ -334,10 +338,10 @@ void Reconciler::expire_doubts() {
   for (const placement::ContainerKey& key : late) deps_.committer.commit(event::DoubtExpired{key});
 }
 
-void Reconciler::expire_crash_holds() {
+void Reconciler::expire_kept() {
   const Ledger& ledger = deps_.committer.ledger();
   // The oldest come first: as soon as one may still keep its CPUs, so may all that follow.
-  for (const placement::ContainerKey& key : ledger.crashed()) {
+  for (const placement::ContainerKey& key : ledger.kept()) {
     const Allocation* kept = ledger.find(key);
     if (deps_.clock.wall() - kept->phase_since < deps_.placer.rules().crash_hold) return;
     deps_.committer.commit(event::CrashHoldExpired{key});

@@ -59,7 +59,7 @@ class Reconciler {
   struct ReconcilePass {
     std::set<std::string> bound;
     std::set<placement::ContainerKey> in_doubt;
-    std::vector<placement::ContainerKey> crashed;
+    std::vector<placement::ContainerKey> kept;
     std::vector<std::string> sandboxes;
     std::vector<cri::Sandbox> listed_sandboxes;
     std::vector<cri::ContainerInfo> listed;
@@ -88,7 +88,7 @@ class Reconciler {
   };
 
   void expire_doubts();
-  void expire_crash_holds();
+  void expire_kept();
   void begin();
   void compare_sandboxes(const PassPtr& pass);
   void compare_containers(const PassPtr& pass);

@@ -143,7 +143,7 @@ void CreateContainer::start_placing() {
   if (call_->cancelled()) return call_->reject({Code::kCancelled, "the caller cancelled the call"});
   was_in_doubt_ = false;
   const Allocation* allocation = deps_.ledger().find(workload_.key);
-  if (allocation != nullptr && allocation->phase != Phase::kCrashed) return retry(*allocation);
+  if (allocation != nullptr && !allocation->is_kept()) return retry(*allocation);
   decide();
 }
 
@@ -156,7 +156,8 @@ void CreateContainer::decide() {
   Plan plan = this->plan(superseded);
   plan.decision.times.queued = std::chrono::duration_cast<std::chrono::microseconds>(taken_up_ - call_->arrived());
   plan.decision.times.decide = std::chrono::duration_cast<std::chrono::microseconds>(now() - began);
-  if (plan.lacks_cpus() && reconcile_first()) return;
+  // Nobody gives up what is kept before it is known what else is free.
+  if ((plan.lacks_cpus() || !plan.yielding.empty()) && reconcile_first()) return;
   plan.decision.reason += reason_suffix_;
   if (plan.decision.denied) return deny(Code::kResourceExhausted, plan.decision);
   const bool keeps_together = keeps_pod_together(workload_, plan.decision);
@@ -203,8 +204,7 @@ bool CreateContainer::has_earlier_attempt(const std::vector<placement::Container
   const placement::ContainerKey& key = workload_.key;
   return std::any_of(in_sandbox.begin(), in_sandbox.end(), [&](const placement::ContainerKey& other) {
     const bool counts = std::find(superseded.begin(), superseded.end(), other) == superseded.end();
-    return counts && other.name == key.name && other.attempt < key.attempt &&
-           deps_.ledger().find(other)->phase != Phase::kCrashed;
+    return counts && other.name == key.name && other.attempt < key.attempt && !deps_.ledger().find(other)->is_kept();
   });
 }
 
@@ -219,13 +219,15 @@ Plan CreateContainer::plan(const std::vector<placement::ContainerKey>& supersede
   Placer::Constraints constraints;
   constraints.keep = deps_.ledger().former_placement(workload_.key);
   constraints.zone = zone_;
+  std::vector<placement::ContainerKey> over = superseded;
+  if (const Allocation* init = deps_.ledger().find_ended_init(workload_.key); init != nullptr)
+    over.push_back(init->workload.key);
   std::optional<Ledger> trial;
-  const Ledger& ledger = ledger_without(deps_.ledger(), superseded, trial);
-  return plan_by_zone_and_devices(
-      *deps_.placer.topology(), workload_, constraints, [&](const Placer::Constraints& constrained) {
-        return has_reconciled_ ? reclaim_and_plan(deps_.placer, ledger, workload_, constrained)
-                               : deps_.placer.plan(ledger, workload_, constrained);
-      });
+  const Ledger& ledger = ledger_without(deps_.ledger(), over, trial);
+  return plan_by_zone_and_devices(*deps_.placer.topology(), workload_, constraints,
+                                  [&](const Placer::Constraints& constrained) {
+                                    return reclaim_and_plan(deps_.placer, ledger, workload_, constrained);
+                                  });
 }
 
 void CreateContainer::deny(Code code, const placement::Decision& decision) {

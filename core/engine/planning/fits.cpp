@@ -192,6 +192,7 @@ class Computation {
 
   Result<Fits> finish() && {
     finish_pod();
+    release_kept(ledger_);
     fits_.gives_exclusive_cpus =
         placement::exclusive_cpus_for(new_container(1), placer_.rules()) > 0 && !fits_.kubelet_hands_out_cpus;
     for (const topology::Node& node : placer_.topology()->nodes) {
@@ -329,11 +330,12 @@ class Computation {
       if (allocation.placement.mems.size() > 1) {
         on_several.push_back(&allocation);
       } else {
-        add_memory(memory_by_node(topology, allocation));
+        add_memory(memory_by_node(topology, allocation, ledger_.booked_demand(key)));
       }
     }
     for (const Allocation* allocation : on_several) {
-      std::vector<NodeMemory> parts = memory_by_node(topology, *allocation);
+      std::vector<NodeMemory> parts =
+          memory_by_node(topology, *allocation, ledger_.booked_demand(allocation->workload.key));
       move_to_room(parts);
       add_memory(parts);
     }

@@ -68,11 +68,11 @@ struct Fits {
 
 /// What one new container, Guaranteed and without devices and annotations, would be given at most on each node with
 /// CPUs if it had to be there: as many as it asked for, by a plan of `placer`. The policies are shown the node as the
-/// only candidate. CPUs that are kept for failed containers are theirs. All 0 where no such container gets CPUs of its
-/// own, as while the kubelet hands them out.
+/// only candidate. CPUs that are kept for the next attempts of containers count as free: they yield. All 0 where no
+/// such container gets CPUs of its own, as while the kubelet hands them out.
 ///
 /// `pending` are placed first, in this order, those of a pod one after the other, as if they were created now: where
-/// they must, with CPUs that are kept for failed containers. One that the ledger has, by the pod's uid and its name, is
+/// they must, with CPUs that are kept for others. One that the ledger has, by the pod's uid and its name, is
 /// not placed again, and one that is denied takes nothing. Annotations are read here unless `settings` has some. One
 /// that comes `after` others may have their room; of each node counts the most that the pod will have there at a time,
 /// since nobody knows when it will be (InitRoom). What one `grows` by is planned as its resize (plan_resize), and takes

@@ -64,8 +64,8 @@ void NodeMemory::raise_to(const NodeMemory& other) {
     huge_page_bytes[size] = std::max(huge_page_bytes[size], least);
 }
 
-std::vector<NodeMemory> memory_by_node(const topology::Topology& topology, const Allocation& allocation) {
-  const placement::Demand& demand = allocation.workload.demand;
+std::vector<NodeMemory> memory_by_node(const topology::Topology& topology, const Allocation& allocation,
+                                       const placement::Demand& demand) {
   const NodeSet& mems = allocation.placement.mems;
   std::vector<std::int64_t> shares;
   for (const topology::Node& node : topology.nodes) {
@@ -114,11 +114,11 @@ CpuSet InitRoom::cpus_beyond(const topology::Topology& topology, const Ledger& l
 std::vector<NodeMemory> InitRoom::memory_beyond(const topology::Topology& topology, const Ledger& ledger) const {
   std::vector<NodeMemory> most(topology.nodes.size());
   for (const Ended& ended : ended_) {
-    std::vector<NodeMemory> beyond = memory_by_node(topology, ended.init);
+    std::vector<NodeMemory> beyond = memory_by_node(topology, ended.init, ended.init.workload.demand);
     for (const placement::ContainerKey& key : ended.later) {
       const Allocation* allocation = ledger.find(key);
       if (allocation == nullptr) continue;
-      const std::vector<NodeMemory> later = memory_by_node(topology, *allocation);
+      const std::vector<NodeMemory> later = memory_by_node(topology, *allocation, ledger.booked_demand(key));
       for (std::size_t i = 0; i < beyond.size(); ++i) beyond[i].subtract(later[i]);
     }
     for (std::size_t i = 0; i < beyond.size(); ++i) most[i].raise_to(beyond[i]);

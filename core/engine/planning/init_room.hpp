@@ -26,9 +26,11 @@ struct NodeMemory {
   friend bool operator==(const NodeMemory&, const NodeMemory&) = default;
 };
 
-/// By position of the topology's nodes: in equal parts over the nodes that the container's memory is bound to, else the
-/// way of its CPUs. Of a bound one whose request is not known, its limit counts. Rounded up.
-std::vector<NodeMemory> memory_by_node(const topology::Topology& topology, const Allocation& allocation);
+/// What is booked of `demand`, by position of the topology's nodes: in equal parts over the nodes that the container's
+/// memory is bound to, else the way of its CPUs. Of a bound one whose request is not known, its limit counts. Rounded
+/// up.
+std::vector<NodeMemory> memory_by_node(const topology::Topology& topology, const Allocation& allocation,
+                                       const placement::Demand& demand);
 
 /// One pod of a trial ledger, whose containers are placed one after the other.
 ///

@@ -66,7 +66,10 @@ NodeSet kept_memory_nodes(const Placer& placer, const Allocation& before) {
 
 placement::PolicyRequest request_on_its_cpus(const Placer& placer, const Ledger& ledger, const Allocation& before,
                                              const placement::Workload& requested) {
-  placement::PolicyRequest request = make_request(placer.topology(), ledger.snapshot(&requested.key), requested, {},
+  placement::Workload asked = requested;
+  placement::LedgerSnapshot view = ledger.snapshot(&requested.key);
+  ledger.book_together(asked, view);
+  placement::PolicyRequest request = make_request(placer.topology(), std::move(view), std::move(asked), {},
                                                   placer.rules(), ledger.kubelet_hands_out_cpusets());
   const CpuSet& cpus = before.placement.cpus;
   // What it has counts, not what the rules would give it now.

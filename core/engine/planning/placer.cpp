@@ -67,12 +67,13 @@ CpuSet core_siblings_of(const topology::Topology& topology, const CpuSet& cpus) 
 
 placement::PolicyRequest Placer::request(const Ledger& ledger, const placement::Workload& workload,
                                          const Constraints& constraints) const {
-  const Allocation* crashed = ledger.find_crashed(workload.key);
-  const placement::ContainerKey* without = crashed != nullptr ? &crashed->workload.key : &workload.key;
-  placement::PolicyRequest request =
-      make_request(deps_.topology, ledger.snapshot(without),
-                   constraints.zone ? placement::with_zone(workload, *constraints.zone) : workload, {}, deps_.rules,
-                   ledger.kubelet_hands_out_cpusets());
+  const Allocation* kept = ledger.find_kept(workload.key);
+  const placement::ContainerKey* without = kept != nullptr ? &kept->workload.key : &workload.key;
+  placement::Workload asked = constraints.zone ? placement::with_zone(workload, *constraints.zone) : workload;
+  placement::LedgerSnapshot view = ledger.snapshot(without);
+  ledger.book_together(asked, view);
+  placement::PolicyRequest request = make_request(deps_.topology, std::move(view), std::move(asked), {}, deps_.rules,
+                                                  ledger.kubelet_hands_out_cpusets());
   request.stay_near = constraints.stay_near;
   request.keep_nodes = constraints.keep_nodes;
   request.plan_began = constraints.plan_began;

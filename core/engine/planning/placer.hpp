@@ -51,7 +51,7 @@ class Placer {
     bool admits(const placement::Candidate& candidate) const;
   };
 
-  /// Decides as if neither the workload nor a failed attempt of it had CPUs. Plans moves for containers that would be
+  /// Decides as if neither the workload nor an earlier attempt of it had CPUs. Plans moves for containers that would be
   /// left without CPUs; if one of them cannot move, tries the next candidate.
   Plan plan(const Ledger& ledger, const placement::Workload& workload, const Constraints& constraints) const;
   Plan plan(const Ledger& ledger, const placement::Workload& workload) const {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/base/text.hpp"
+#include "core/engine/planning/crash_hold.hpp"
 #include "core/engine/planning/rebalance_planner.hpp"
 #include "core/placement/candidates.hpp"
 #include "core/placement/reason_codes.hpp"
@@ -106,7 +107,7 @@ Plan RebalancePlanner::plan_other_exclusive_cpus(const Allocation& before) const
                            describe_withheld_change(before.placement, plan.decision.placement);
     return plan;
   };
-  Plan plan = placer_.plan(ledger_, before.workload);
+  Plan plan = reclaim_and_plan(placer_, ledger_, before.workload, {});
   if (is_possible(plan)) return finish(std::move(plan), "", Squeeze::kNone);
   const std::string why_not = plan.decision.denied ? plan.decision.reason : "while it moved, others would have no CPUs";
   if (before.placement.cpus.intersects(allowed)) {
@@ -155,7 +156,7 @@ Plan RebalancePlanner::plan_shared_cpus(const Allocation& before) const {
   Placer::Constraints shared;
   shared.only_shared = true;
   const auto has_cpus = [](const Plan& plan) { return !plan.decision.denied && !plan.decision.placement.cpus.empty(); };
-  Plan plan = placer_.plan(ledger_, before.workload, shared);
+  Plan plan = reclaim_and_plan(placer_, ledger_, before.workload, shared);
   if (has_cpus(plan)) return plan;
   const std::string wanted = before.is_exclusive() ? std::string() : wanted_text(before, plan.decision.reason);
   const auto squeezed = [&wanted](Plan found, const char* into) {

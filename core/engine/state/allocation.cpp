@@ -7,8 +7,8 @@
 namespace topolet::engine {
 namespace {
 
-constexpr std::array kPhases{Phase::kPending,  Phase::kInDoubt, Phase::kCreated,
-                             Phase::kStarting, Phase::kRunning, Phase::kCrashed};
+constexpr std::array kPhases{Phase::kPending, Phase::kInDoubt, Phase::kCreated, Phase::kStarting,
+                             Phase::kRunning, Phase::kCrashed, Phase::kKept};
 
 /// kubectl repeats the whole pod in it, values of environment variables included.
 constexpr const char* kLastApplied = "kubectl.kubernetes.io/last-applied-configuration";
@@ -41,6 +41,8 @@ std::string_view to_string(Phase phase) {
       return "running";
     case Phase::kCrashed:
       return "crashed";
+    case Phase::kKept:
+      return "kept";
   }
   return "";
 }

@@ -24,9 +24,11 @@ enum class Phase : std::uint8_t {
   kStarting,  ///< a start went out: it may run
   kRunning,
   kCrashed,  ///< it failed; its CPUs are kept for its next attempt
+  kKept,     ///< it ended otherwise; they are kept as well
 };
 
-std::string_view to_string(Phase phase);  // "pending", "in_doubt", "created", "starting", "running", "crashed"
+/// "pending", "in_doubt", "created", "starting", "running", "crashed", "kept"
+std::string_view to_string(Phase phase);
 std::optional<Phase> phase_from(std::string_view name);
 
 /// What became of a container that runs, when CPUs went and it could not be placed as it should be.
@@ -101,7 +103,7 @@ struct Allocation {
   Phase phase = Phase::kPending;
   std::chrono::milliseconds phase_since{};  ///< wall clock
   std::chrono::milliseconds doubt_since{};  ///< wall clock, of the first doubt; a refused retry does not renew it
-  bool stopping = false;                    ///< the kubelet is stopping it: its exit is no failure
+  bool stopping = false;                    ///< the kubelet is stopping it, or has: its exit is no failure
   std::string container_id;                 ///< empty until the runtime has it
   std::uint64_t generation = 0;             ///< of its newest change
   std::int64_t decision = 0;                ///< the number in the audit of the decision that it is held by
@@ -126,6 +128,8 @@ struct Allocation {
   bool is_movable_in_pool() const { return follows_pool() && !conflict && !stays_within(); }
   /// Topolet does not move it out of `within`: the kubelet has said where it runs, or nobody tells what it is.
   bool stays_within() const { return !workload.kubelet_cpus.empty() || placement::is_unknown(workload); }
+  /// It has ended, and what it held is kept for its next attempt, unless others need it.
+  bool is_kept() const { return phase == Phase::kCrashed || phase == Phase::kKept; }
   /// The runtime has the container.
   bool is_bound() const { return phase == Phase::kCreated || may_run(); }
   bool may_run() const { return phase == Phase::kStarting || phase == Phase::kRunning; }
@@ -170,6 +174,9 @@ struct Pod {
   std::map<std::string, FormerCpus> former;  ///< by container name
   std::map<std::string, Denial> denied;      ///< by container name
   std::vector<std::string> warned;           ///< what was logged of it, once each
+  /// Its containers by name, in the order in which they were first created; empty while there was one only. An init
+  /// container has ended before the next one is created.
+  std::vector<std::string> made;
   /// Its cgroup is kept within the pool, or may be: it was set to that.
   bool confined = false;
 

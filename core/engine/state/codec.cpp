@@ -44,7 +44,8 @@ Json json_of(const placement::Demand& demand) {
           {"memory_request_bytes", demand.memory_request_bytes},
           {"memory_request_estimated", demand.memory_request_estimated},
           {"memory_limit_bytes", demand.memory_limit_bytes},
-          {"hugepages", demand.hugepage_limit_bytes}};
+          {"hugepages", demand.hugepage_limit_bytes},
+          {"oom_score_adj", demand.oom_score_adj}};
 }
 
 void read(const Json& json, placement::Demand& demand) {
@@ -57,6 +58,7 @@ void read(const Json& json, placement::Demand& demand) {
   json.at("memory_request_estimated").get_to(demand.memory_request_estimated);
   json.at("memory_limit_bytes").get_to(demand.memory_limit_bytes);
   json.at("hugepages").get_to(demand.hugepage_limit_bytes);
+  demand.oom_score_adj = json.value("oom_score_adj", std::int64_t{0});
 }
 
 Json json_of(const placement::AddedFields& added) { return {{"env", added.env}, {"annotations", added.annotations}}; }
@@ -335,6 +337,7 @@ void describe(const placement::Workload& workload, const Transition& transition,
   row.memory_request_bytes = workload.demand.memory_request_bytes;
   row.memory_limit_bytes = workload.demand.memory_limit_bytes;
   row.memory_request_estimated = workload.demand.memory_request_estimated;
+  row.oom_score_adj = workload.demand.oom_score_adj;
   row.hugepage_limit_bytes = workload.demand.hugepage_limit_bytes;
   row.settings = workload.settings;
   row.kubelet_cpus = workload.kubelet_cpus;

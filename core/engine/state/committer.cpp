@@ -133,8 +133,9 @@ void Committer::log(const Transition& transition) const {
                      to_string(change.after->placement.mode), change.after->placement.cpus.to_string(),
                      change.audit->reason);
     }
-    if (change.outcome && change.outcome->state == "crashed") {
-      deps_.log.info("{}: failed: {}", display_name(change.after->workload), change.outcome->message);
+    if (change.after && change.after->is_kept() && change.outcome) {
+      deps_.log.info("{}: {}: {}", display_name(change.after->workload),
+                     change.after->phase == Phase::kCrashed ? "failed" : "has ended", change.outcome->message);
     }
   }
   for (const RecordedEvent& recorded : transition.recorded_events) {

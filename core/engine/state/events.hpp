@@ -97,10 +97,12 @@ struct StopRequested {
 struct StopRefused {
   placement::ContainerKey key;
 };
-/// It has exited. `exit_code`: none where it was not asked, as it does not matter; see keeps_cpus_if_failed().
+/// It has ended. `exit_code`: none where it was not asked, as it does not matter. `cause` as in the table `ended`:
+/// exited, stopped, removed or gone. See keeps_cpus_at_end().
 struct Exited {
   placement::ContainerKey key;
   std::optional<std::int32_t> exit_code = {};
+  std::string cause = "exited";
 };
 /// It is over for another reason. `cause` as in the table `ended`.
 struct Ended {

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <set>
+#include <tuple>
 #include <utility>
 
 #include "core/base/find_by_prefix.hpp"
 #include "core/engine/state/draft.hpp"
+#include "core/placement/shared_estimates.hpp"
 
 namespace topolet::engine {
 namespace {
@@ -62,30 +64,74 @@ std::vector<placement::ContainerKey> Ledger::in_sandbox(const std::string& sandb
   return keys;
 }
 
-const Allocation* Ledger::find_crashed(const placement::ContainerKey& key) const {
+template <class Is>
+const Allocation* Ledger::find_attempt(const placement::ContainerKey& key, Is is) const {
   const placement::ContainerKey first{key.pod_uid, key.name, 0, {}};
   for (auto it = allocations_.lower_bound(first); it != allocations_.end(); ++it) {
     if (it->first.pod_uid != key.pod_uid || it->first.name != key.name) break;
     // Pods made by hand may have no uid.
     if (key.pod_uid.empty() && it->first.sandbox_id != key.sandbox_id) continue;
-    if (it->second.phase == Phase::kCrashed && it->first != key) return &it->second;
+    if (it->first != key && is(it->first, it->second)) return &it->second;
   }
   return nullptr;
 }
 
-std::vector<placement::ContainerKey> Ledger::crashed() const {
-  std::vector<std::pair<std::chrono::milliseconds, placement::ContainerKey>> found;
+const Allocation* Ledger::find_kept(const placement::ContainerKey& key) const {
+  return find_attempt(key, [](const auto&, const Allocation& other) { return other.is_kept(); });
+}
+
+bool Ledger::has_later_attempt(const placement::ContainerKey& key) const {
+  const auto is_later = [&key](const placement::ContainerKey& other, const Allocation& /*allocation*/) {
+    return other.attempt > key.attempt;
+  };
+  return find_attempt(key, is_later) != nullptr;
+}
+
+/// Where several ended in the same millisecond, their generations tell which did first.
+std::vector<placement::ContainerKey> Ledger::kept() const {
+  std::vector<std::tuple<std::chrono::milliseconds, std::uint64_t, placement::ContainerKey>> found;
   for (const auto& [key, allocation] : allocations_) {
-    if (allocation.phase == Phase::kCrashed) found.emplace_back(allocation.phase_since, key);
+    if (allocation.is_kept()) found.emplace_back(allocation.phase_since, allocation.generation, key);
   }
   std::sort(found.begin(), found.end());
   std::vector<placement::ContainerKey> keys;
-  for (auto& [since, key] : found) keys.push_back(std::move(key));
+  for (auto& [since, generation, key] : found) keys.push_back(std::move(key));
   return keys;
 }
 
+std::vector<std::string> Ledger::made_in(const std::string& sandbox_id) const {
+  if (const auto pod = pods_.find(sandbox_id); pod != pods_.end() && !pod->second.made.empty()) return pod->second.made;
+  std::vector<std::pair<std::int64_t, std::string>> by_decision;
+  for (const auto& [key, allocation] : allocations_) {
+    if (key.sandbox_id == sandbox_id) by_decision.emplace_back(allocation.decision, key.name);
+  }
+  std::sort(by_decision.begin(), by_decision.end());
+  std::vector<std::string> made;
+  for (auto& [decision, name] : by_decision) {
+    if (std::find(made.begin(), made.end(), name) == made.end()) made.push_back(std::move(name));
+  }
+  return made;
+}
+
+/// Init containers are created one after the other, and each ends before the next. So none but the newest can be one
+/// whose end makes way for this, and one that was stopped is none: the kubelet lets them end.
+const Allocation* Ledger::find_ended_init(const placement::ContainerKey& key) const {
+  const std::vector<std::string> made = made_in(key.sandbox_id);
+  if (made.empty() || std::find(made.begin(), made.end(), key.name) != made.end()) return nullptr;
+  const Allocation* ended = nullptr;
+  for (const placement::ContainerKey& other : in_sandbox(key.sandbox_id)) {
+    if (other.name != made.back()) continue;
+    const Allocation& allocation = *find(other);
+    if (allocation.phase != Phase::kKept || allocation.stopping) return nullptr;
+    ended = &allocation;
+  }
+  return ended;
+}
+
 placement::Placement Ledger::former_placement(const placement::ContainerKey& key) const {
-  if (const Allocation* crashed = find_crashed(key); crashed != nullptr) return crashed->placement;
+  // A runtime that has forgotten an attempt lets the kubelet make the same once more.
+  if (const Allocation* own = find(key); own != nullptr && own->is_kept()) return own->placement;
+  if (const Allocation* kept = find_kept(key); kept != nullptr) return kept->placement;
   const auto has = [&key](const Pod& pod) { return pod.former.count(key.name) != 0; };
   const Pod* pod = find_pod_if(key.pod_uid, key.sandbox_id, has);
   if (pod == nullptr) return {};
@@ -148,6 +194,83 @@ std::shared_ptr<const placement::LedgerEntry> Ledger::entry_of(const Allocation&
       placement::LedgerEntry{workload.key, workload.qos, std::move(placement), workload.demand, allocation.within,
                              allocation.conflict || allocation.stays_within(), workload.settings,
                              display_name(workload), workload.used_devices});
+}
+
+/// `asked` stands for the container of its key, and for an earlier attempt.
+std::vector<const placement::Workload*> Ledger::workloads_of_pod(const placement::ContainerKey& key,
+                                                                 const placement::Workload* asked) const {
+  std::vector<const placement::Workload*> workloads;
+  for (auto it = allocations_.lower_bound({key.pod_uid, {}, 0, {}}); it != allocations_.end(); ++it) {
+    if (it->first.pod_uid != key.pod_uid) break;
+    // Pods made by hand may have no uid.
+    if (key.pod_uid.empty() && it->first.sandbox_id != key.sandbox_id) continue;
+    const bool is_asked =
+        asked != nullptr && (it->first == key || (it->first.name == key.name && it->second.is_kept()));
+    if (!is_asked) workloads.push_back(&it->second.workload);
+  }
+  if (asked != nullptr) workloads.push_back(asked);
+  return workloads;
+}
+
+/// Who is to be created, and has not been before, is the latest.
+void Ledger::sort_as_made(const std::string& sandbox_id, std::vector<const placement::Workload*>& workloads) const {
+  if (workloads.size() < 2) return;
+  const std::vector<std::string> made = made_in(sandbox_id);
+  const auto order = [&](const placement::Workload* workload) {
+    return std::find(made.begin(), made.end(), workload->key.name) - made.begin();
+  };
+  std::stable_sort(workloads.begin(), workloads.end(),
+                   [&](const auto* a, const auto* b) { return order(a) < order(b); });
+}
+
+/// Nearly all containers have what they request booked, whoever else is in their pod.
+void Ledger::book_pod(const placement::ContainerKey& key) {
+  std::vector<const placement::Workload*> workloads = workloads_of_pod(key);
+  const bool any_estimated = std::any_of(workloads.begin(), workloads.end(), [](const placement::Workload* workload) {
+    return workload->demand.memory_request_estimated;
+  });
+  if (!any_estimated) return;
+  sort_as_made(key.sandbox_id, workloads);
+  std::vector<placement::Demand> booked = placement::booked_demands(workloads);
+  for (std::size_t i = 0; i < workloads.size(); ++i) {
+    std::shared_ptr<const placement::LedgerEntry>& entry = entries_.at(workloads[i]->key);
+    if (entry->demand == booked[i]) continue;
+    auto changed = std::make_shared<placement::LedgerEntry>(*entry);
+    changed->demand = std::move(booked[i]);
+    entry = std::move(changed);
+  }
+}
+
+void Ledger::book_together(placement::Workload& asked, placement::LedgerSnapshot& view) const {
+  if (!asked.demand.memory_request_estimated) return;
+  std::vector<const placement::Workload*> workloads = workloads_of_pod(asked.key, &asked);
+  if (workloads.size() < 2) return;
+  sort_as_made(asked.key.sandbox_id, workloads);
+  std::vector<placement::Demand> booked = placement::booked_demands(workloads);
+  std::map<placement::ContainerKey, placement::Demand*> by_key;
+  placement::Demand own = asked.demand;
+  for (std::size_t i = 0; i < workloads.size(); ++i) {
+    if (workloads[i] != &asked) {
+      by_key[workloads[i]->key] = &booked[i];
+    } else if (booked[i].memory_request_bytes == 0) {
+      // What bounds the pod otherwise says nothing of how much one of its containers needs.
+      own = booked[i];
+    }
+  }
+  placement::LedgerEntries entries;
+  entries.reserve(view.entries.size());
+  for (const placement::LedgerEntries::Shared& entry : view.entries.shared()) {
+    const auto mate = by_key.find(entry->key);
+    if (mate == by_key.end() || *mate->second == entry->demand) {
+      entries.push_back(entry);
+      continue;
+    }
+    placement::LedgerEntry changed = *entry;
+    changed.demand = std::move(*mate->second);
+    entries.push_back(std::move(changed));
+  }
+  view.entries = std::move(entries);
+  asked.demand = std::move(own);
 }
 
 CpuSet Ledger::dedicated_to_others(const placement::ContainerKey& key) const {
@@ -252,6 +375,9 @@ void Ledger::apply(const Transition& transition) {
       told_capacities_.erase(change.node);
     }
   }
+  for (const Change& change : transition.changes) {
+    book_pod((change.after ? *change.after : *change.before).workload.key);
+  }
 }
 
 void Ledger::assume(Allocation allocation) {
@@ -274,6 +400,7 @@ void Ledger::load(std::vector<Allocation> allocations, std::vector<Pod> pods, st
   }
   for (Pod& pod : pods) pods_[pod.sandbox.id] = std::move(pod);
   for (ToldCapacity& told : capacities) told_capacities_[told.node] = std::move(told);
+  for (const auto& [key, allocation] : allocations_) book_pod(key);
   pool_ = Ledger::pool_of(inventory_, held.exclusive, held.withheld);
   free_reserved_ = held.free_reserved_of(inventory_);
   free_isolated_ = held.free_isolated_of(inventory_);

@@ -45,10 +45,17 @@ class Ledger {
   /// By the runtime's id, or by a part from its beginning that fits no other: runtimes take those too.
   const Allocation* find_by_container(const std::string& container_id) const;
   std::vector<placement::ContainerKey> in_sandbox(const std::string& sandbox_id) const;
-  /// What an earlier attempt of the same container, in the same pod, left behind when it failed; null if nothing.
-  const Allocation* find_crashed(const placement::ContainerKey& key) const;
-  /// What failed containers hold, the oldest first.
-  std::vector<placement::ContainerKey> crashed() const;
+  /// What is kept of an earlier attempt of the same container, in the same pod; null if nothing.
+  const Allocation* find_kept(const placement::ContainerKey& key) const;
+  /// Whether a later attempt of the same container, in the same pod, is there already, or was.
+  bool has_later_attempt(const placement::ContainerKey& key) const;
+  /// Containers that have ended and whose CPUs are kept, the oldest first.
+  std::vector<placement::ContainerKey> kept() const;
+  /// The init container that the one of `key` comes after: it has ended well, was the newest of its sandbox, and this
+  /// one is created there for the first time. Null if there is none.
+  const Allocation* find_ended_init(const placement::ContainerKey& key) const;
+  /// The containers of a sandbox in the order in which they were first created, as far as is known.
+  std::vector<std::string> made_in(const std::string& sandbox_id) const;
   /// The exclusive CPUs that an earlier attempt of the container last had, with what was withheld, as far as is known.
   placement::Placement former_placement(const placement::ContainerKey& key) const;
 
@@ -68,6 +75,12 @@ class Ledger {
 
   /// For one decision; `without` leaves one container's own allocation out, as if it were released.
   placement::LedgerSnapshot snapshot(const placement::ContainerKey* without = nullptr) const;
+
+  /// Of containers of the pod whose memory requests are one estimate, only one has it: `asked` or another, whose entry
+  /// in `view` then has none. See placement::booked_demands().
+  void book_together(placement::Workload& asked, placement::LedgerSnapshot& view) const;
+  /// What is booked for a container of the ledger.
+  const placement::Demand& booked_demand(const placement::ContainerKey& key) const { return entries_.at(key)->demand; }
 
   /// What others have alone, also what they have not left yet.
   CpuSet dedicated_to_others(const placement::ContainerKey& key) const;
@@ -104,6 +117,13 @@ class Ledger {
 
  private:
   static std::shared_ptr<const placement::LedgerEntry> entry_of(const Allocation& allocation);
+  std::vector<const placement::Workload*> workloads_of_pod(const placement::ContainerKey& key,
+                                                           const placement::Workload* asked = nullptr) const;
+  void sort_as_made(const std::string& sandbox_id, std::vector<const placement::Workload*>& workloads) const;
+  void book_pod(const placement::ContainerKey& key);
+  /// Another attempt of the container, in the same pod, for which `is(key, allocation)`; null if there is none.
+  template <class Is>
+  const Allocation* find_attempt(const placement::ContainerKey& key, Is is) const;
   void show_unmovable(const placement::ContainerKey* without, placement::LedgerSnapshot& view) const;
   bool blocks_indirectly(const placement::ContainerKey& who, const placement::ContainerKey& of) const;
   void put(Allocation allocation);

@@ -22,7 +22,7 @@ struct Move {
 struct Plan {
   placement::Decision decision;
   std::vector<Move> moves;
-  std::vector<placement::ContainerKey> yielding;   ///< failed containers that give up what is kept for them
+  std::vector<placement::ContainerKey> yielding;   ///< ended containers that give up what is kept for them
   std::optional<Preferred> preferred = {};         ///< as in Allocation
   CpuSet arrived_cpus = {};                        ///< as in Allocation
   Squeeze squeeze = Squeeze::kNone;                ///< as in Allocation

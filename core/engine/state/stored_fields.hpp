@@ -25,6 +25,7 @@ void for_each_field_of_allocation(Of& allocation, Field field) {
   field("memory_request_bytes", workload.demand.memory_request_bytes);
   field("memory_request_estimated", workload.demand.memory_request_estimated);
   field("memory_limit_bytes", workload.demand.memory_limit_bytes);
+  field("oom_score_adj", workload.demand.oom_score_adj);
   field("hugepages", workload.demand.hugepage_limit_bytes);
   field("kubelet_cpus", workload.kubelet_cpus);
   field("kubelet_mems", workload.kubelet_mems);
@@ -80,6 +81,7 @@ void for_each_field_of_pod(Of& pod, Field field) {
   field("denied", pod.denied);
   field("warned", pod.warned);
   field("confined", pod.confined);
+  field("made", pod.made);
 }
 
 /// But for the node, which is the row's key.

@@ -49,7 +49,7 @@ struct CreateTimes {
 
 /// What the runtime answered, or what became of the container, as in the table `outcome`.
 struct Outcome {
-  std::string state;  ///< bound, refused, in_doubt, timed_out, crashed
+  std::string state;  ///< bound, refused, in_doubt, timed_out, crashed, kept
   Code code = Code::kOk;
   std::string message = {};
   std::optional<CreateTimes> times = {};

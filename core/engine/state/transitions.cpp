@@ -1,17 +1,13 @@
 #include "core/engine/state/transitions.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <utility>
 
-#include "core/base/text.hpp"
 #include "core/engine/state/capacity_transitions.hpp"
 #include "core/engine/state/draft.hpp"
+#include "core/engine/state/end_transitions.hpp"
 #include "core/engine/state/machine_transitions.hpp"
 #include "core/engine/state/observation_transitions.hpp"
-#include "core/engine/state/overruled.hpp"
-#include "core/engine/state/stuck.hpp"
 #include "core/placement/reason_codes.hpp"
 
 namespace topolet::engine {
@@ -52,7 +48,7 @@ class Transitions {
   void operator()(const event::StartLeftInDoubt& event);
   void operator()(const event::StopRequested& event) { set_stopping(event.key, true); }
   void operator()(const event::StopRefused& event) { set_stopping(event.key, false); }
-  void operator()(const event::Exited& event);
+  void operator()(const event::Exited& event) { ends_.exit(event); }
   void operator()(const event::Ended& event) { draft_.end(event.key, event.cause); }
   void operator()(const event::PodStopped& event) { end_sandbox(event.sandbox_id, "pod-stopped"); }
   void operator()(const event::PodRemoved& event);
@@ -100,6 +96,7 @@ class Transitions {
   CapacityTransitions capacities_{ledger_, now_, draft_};
   ObservationTransitions observations_{ledger_, now_, draft_};
   MachineTransitions machine_{ledger_, now_, draft_};
+  EndTransitions ends_{ledger_, rules_, now_, draft_};
 };
 
 /// A decision's allocation: what the container is, from the one before; where it is, from the plan.
@@ -147,13 +144,14 @@ void Transitions::operator()(const event::CreateAdmitted& event) {
   const placement::ContainerKey& key = event.workload.key;
   draft_.set_cause(key);
   for (const placement::ContainerKey& earlier : event.superseded) draft_.end(earlier, "superseded");
+  ends_.note_made(event.workload);
   apply_moves(event.plan);
   std::optional<std::int64_t> supersedes;
-  // Taken over from the attempt that failed.
-  if (const Allocation* crashed = ledger_.find_crashed(key); crashed != nullptr && draft_.find(key) == nullptr) {
-    if (draft_.find(crashed->workload.key) != nullptr) {
-      supersedes = crashed->decision;
-      draft_.end(crashed->workload.key, "");
+  // Taken over from the attempt before.
+  if (const Allocation* kept = ledger_.find_kept(key); kept != nullptr && draft_.find(key) == nullptr) {
+    if (draft_.find(kept->workload.key) != nullptr) {
+      supersedes = kept->decision;
+      draft_.end(kept->workload.key, "");
     }
   }
   Allocation asked = allocation_for(event.workload, event.plan);
@@ -296,30 +294,10 @@ void Transitions::operator()(const event::StartLeftInDoubt& event) {
 
 void Transitions::set_stopping(const placement::ContainerKey& key, bool stopping) {
   const Allocation* before = draft_.find(key);
-  if (before == nullptr || before->stopping == stopping) return;
+  if (before == nullptr || before->stopping == stopping || before->is_kept()) return;
   Allocation after = *before;
   after.stopping = stopping;
   draft_.put(std::move(after));
-}
-
-void Transitions::operator()(const event::Exited& event) {
-  const Allocation* before = draft_.find(event.key);
-  if (before == nullptr || !before->is_bound()) return;
-  if (before->stopping) return draft_.end(event.key, "stopped");
-  if (event.exit_code.value_or(0) == 0 || !keeps_cpus_if_failed(*before, rules_))
-    return draft_.end(event.key, "exited");
-  Allocation after = *before;
-  if (after.overruled) draft_.record_event(overruled_ended(after, "it has ended", now_), after);
-  after.overruled.reset();
-  if (after.stuck) draft_.record_event(stuck_ended(after, "it has ended", now_), after);
-  after.stuck.reset();
-  after.seen_on = {};
-  after.phase = Phase::kCrashed;
-  after.phase_since = now_;
-  draft_.put(std::move(after));
-  draft_.set_outcome(event.key, {"crashed", Code::kOk,
-                                 fmt::format("exit code {}; {} kept for its next attempt", *event.exit_code,
-                                             named("CPU", before->placement.cpus))});
 }
 
 void Transitions::end_sandbox(const std::string& sandbox_id, const char* cause) {
@@ -346,6 +324,7 @@ void Transitions::operator()(const event::PodSeen& event) {
     after = *other;
     after.nodes = ledger_.nodes_of_pod(sandbox.pod_uid, sandbox.id);
     after.sandbox.annotations = {};
+    after.made.clear();
   }
   auto annotations = std::move(after.sandbox.annotations);
   after.sandbox = sandbox;
@@ -446,6 +425,10 @@ void Transitions::operator()(const event::Converged& event) {
 void Transitions::operator()(const event::Adopted& event) {
   draft_.set_cause(event.workload.key);
   for (const placement::ContainerKey& key : event.overruled) draft_.end(key, "overruled");
+  if (const Allocation* own = ledger_.find_kept(event.workload.key); own != nullptr) {
+    draft_.end(placement::ContainerKey(own->workload.key), "superseded");
+  }
+  ends_.note_made(event.workload);
   apply_moves(event.plan);
   Allocation after = allocation_for(event.workload, event.plan);
   const placement::ContainerKey key = after.workload.key;
@@ -484,11 +467,6 @@ Transition compute_transition(const Ledger& ledger, const placement::PlacementRu
   Transitions transitions(ledger, rules, now);
   std::visit(transitions, event);
   return transitions.finish();
-}
-
-bool keeps_cpus_if_failed(const Allocation& allocation, const placement::PlacementRules& rules) {
-  return !allocation.stopping && rules.crash_hold.count() > 0 && allocation.is_exclusive() &&
-         allocation.workload.kubelet_cpus.empty();
 }
 
 }  // namespace topolet::engine

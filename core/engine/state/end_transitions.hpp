@@ -1,0 +1,31 @@
+// What becomes of what a container holds when it ends, and of what is kept when others come.
+#pragma once
+
+#include <chrono>
+
+#include "core/engine/state/draft.hpp"
+#include "core/engine/state/events.hpp"
+#include "core/placement/placement_rules.hpp"
+
+namespace topolet::engine {
+
+/// Each function writes down in the draft what changes. Ledger, rules and draft must outlive it.
+class EndTransitions {
+ public:
+  EndTransitions(const Ledger& ledger, const placement::PlacementRules& rules, std::chrono::milliseconds now,
+                 Draft& draft)
+      : ledger_(ledger), rules_(rules), now_(now), draft_(draft) {}
+
+  void exit(const event::Exited& event);
+  /// The container is created, or was found. Which containers a sandbox has had matters only where it has several. What
+  /// is kept for an init container before it is free.
+  void note_made(const placement::Workload& workload);
+
+ private:
+  const Ledger& ledger_;
+  const placement::PlacementRules& rules_;
+  const std::chrono::milliseconds now_;
+  Draft& draft_;
+};
+
+}  // namespace topolet::engine
