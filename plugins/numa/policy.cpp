@@ -28,6 +28,21 @@ std::size_t free_physical_cpus(const topolet_request& request) {
   return free.size();
 }
 
+/// A container that was placed before and is to stay where it is: it is offered its own CPUs and the rest of their
+/// cores.
+bool is_offered_its_own(const topolet_request& request) {
+  if (request.exclusive == 0) return false;
+  const Set offered = sdk::union_of_candidates(request, &topolet_candidate::free);
+  Set open = sdk::union_of_candidates(request, &topolet_candidate::cpus);
+  open &= request.ledger->pool;
+  if (offered.empty() || offered == open || !(offered - open).empty()) return false;
+  std::size_t cores = 0;
+  for (std::size_t i = 0; i < request.topology->core_count; ++i) {
+    if (sdk::size_of_both(request.topology->cores[i], offered.view()) > 0) ++cores;
+  }
+  return cores <= request.exclusive_cpus;
+}
+
 std::size_t rounded_up(std::size_t cpus, std::size_t per_core) { return (cpus + per_core - 1) / per_core * per_core; }
 
 std::string not_a_multiple(std::size_t cpus, std::size_t per_core) {
@@ -73,7 +88,7 @@ std::string alignment_error_of_unequal_cores(const topolet_request& request, con
 /// none.
 std::string smt_alignment_error(const topolet_request& request, const Demand& demand,
                                 const std::optional<CandidateCores>& cores, const PolicyOptions& options) {
-  if (!options.order.full_pcpus_only || !demand.exclusive) return "";
+  if (!options.order.full_pcpus_only || !demand.exclusive || is_offered_its_own(request)) return "";
   if (cores && cores->required()) return alignment_error_of_unequal_cores(request, *cores);
   const std::size_t per_core = sdk::threads_per_core(*request.topology);
   const std::size_t cpus = demand.exclusive_cpus;
@@ -222,13 +237,25 @@ std::string partial_core_error(const topolet_pick_request& picking) {
          " only part of a core, and cores must be taken whole (full-pcpus-only)";
 }
 
+/// The rest of the cores of a container that stays on CPUs which were whole cores when it was placed: other threads of
+/// them have come online, and nobody else is to run there.
+Set siblings_to_withhold(const topolet_pick_request& picking) {
+  const topolet_topology& topology = *picking.request->topology;
+  Set whole;
+  for (std::size_t i = 0; i < topology.core_count; ++i) {
+    if (sdk::size_of_both(topology.cores[i], picking.chosen) > 0) whole |= Set(topology.cores[i]);
+  }
+  const Set beside = Set(picking.usable) - Set(picking.chosen);
+  return (beside - whole).empty() ? beside : Set();
+}
+
 }  // namespace
 
 std::vector<Verdict> Policy::score(const topolet_request& request) const {
   const Demand demand = demand_of(request, options_);
   std::string rejection = demand.annotation_error;
   std::optional<CandidateCores> cores;
-  if (options_.whole_cores_only() && demand.exclusive) cores.emplace(request);
+  if (options_.whole_cores_only() && demand.exclusive && !is_offered_its_own(request)) cores.emplace(request);
   if (rejection.empty()) rejection = smt_alignment_error(request, demand, cores, options_);
   if (!rejection.empty()) return {request.candidate_count, Verdict{TOPOLET_VERDICT_REJECT, 0, std::move(rejection)}};
   if (demand.alignment == Alignment::kNone || demand.is_empty()) {
@@ -253,8 +280,8 @@ CpuOrder Policy::pick(const topolet_pick_request& picking) const {
   const topolet_request& request = *picking.request;
   const bool chosen = TOPOLET_HAS(&picking, chosen) && sdk::size_of(picking.chosen) > 0;
   if (request.exclusive == 0 || request.exclusive_cpus == 0) return {};
-  // The second call, with the chosen CPUs, may only reject them.
-  if (chosen) return {{}, {}, {}, options_.whole_cores_only() ? partial_core_error(picking) : ""};
+  // The second call, with the chosen CPUs, may only reject them, or keep others idle beside them.
+  if (chosen) return check_chosen(picking);
   const topolet_topology& topology = *request.topology;
   std::size_t wanted = TOPOLET_HAS(&picking, count) ? picking.count : request.exclusive_cpus;
   if (options_.order.full_pcpus_only && options_.rounds_up) {
@@ -267,6 +294,19 @@ CpuOrder Policy::pick(const topolet_pick_request& picking) const {
   const bool none = alignment_of(*request.workload, options_) == Alignment::kNone;
   const Set usable = none ? Set(picking.usable) : of_one_kind(topology, picking.usable, wanted);
   return order_cpus(picking, usable.view(), wanted, options_);
+}
+
+CpuOrder Policy::check_chosen(const topolet_pick_request& picking) const {
+  CpuOrder answer;
+  if (!options_.whole_cores_only()) return answer;
+  answer.withhold = siblings_to_withhold(picking);
+  if (answer.withhold.empty()) {
+    answer.rejection = partial_core_error(picking);
+  } else {
+    answer.reason = sdk::cpu_names(answer.withhold) + (answer.withhold.size() == 1 ? " is" : " are") +
+                    " kept idle beside whole cores (full-pcpus-only)";
+  }
+  return answer;
 }
 
 MemoryBinding Policy::adjust(const topolet_adjust_request& adjusting) const {
@@ -309,6 +349,10 @@ void Policy::propose(const topolet_request& request, sdk::Proposals& proposals) 
 void Policy::pick(const topolet_pick_request& request, sdk::Picks& picks) const {
   const CpuOrder order = pick(request);
   if (!order.rejection.empty()) picks.reject(order.rejection);
+  if (!order.withhold.empty()) {
+    picks.withhold(order.withhold.view());
+    picks.reason(order.reason);
+  }
   if (order.cpus.empty()) return;
   if (!order.narrow.empty()) picks.narrow(order.narrow.view());
   picks.order(order.cpus);

@@ -63,6 +63,7 @@ struct CpuOrder {
   std::string reason;
   sdk::Set narrow = {};        ///< take CPUs of this set only; empty for no restriction
   std::string rejection = {};  ///< why the chosen CPUs must not be used; empty if they may
+  sdk::Set withhold = {};      ///< kept idle beside the chosen CPUs
 };
 
 struct MemoryBinding {
@@ -102,6 +103,8 @@ class Policy {
   void adjust(const topolet_adjust_request& request, sdk::Adjustments& adjustments) const;
 
  private:
+  CpuOrder check_chosen(const topolet_pick_request& picking) const;
+
   PolicyOptions options_;
 };
 

@@ -74,7 +74,8 @@ TEST(Hotplug, GivesPartOfWhatIsLackedAndItsOwnFirst) {
   EXPECT_EQ(held_by(node, "own"), "0,2");
   node.apply(R"({"op":"remove_pod","pod":"other"})");
   EXPECT_EQ(held_by(node, "own"), "0,2,4-5");
-  EXPECT_EQ(online(node, "1,3").changed.size(), 0U) << "it has as many as it was given, and is as well off";
+  online(node, "1,3");
+  EXPECT_EQ(held_by(node, "own"), "0-3") << "it has as many as it was given, but others";
 }
 
 TEST(Hotplug, GivesAContainerThatHadToShareItsOwnCpusAgain) {
@@ -210,6 +211,94 @@ TEST(Hotplug, LeavesNobodyShortOnceAllCpusAreBack) {
       EXPECT_EQ(entry.placement.cpus.size(), sizes[entry.key.pod_uid.back() - '0']) << entry.key.pod_uid;
     }
   }
+}
+
+TEST(Hotplug, GivesACpuBackThatWasAwayForAWhile) {
+  for (const bool restarts : {false, true}) {
+    SimulatedNode node("numa:1 core:8 pu:1", {"--plugins.enable=numa"});
+    node.guaranteed("own", 4);
+    node.burstable("shared", 500);
+    offline(node, "1");
+    EXPECT_EQ(held_by(node, "own"), "0,2-4");
+    if (restarts) node.apply(R"({"op":"restart"})");
+    const OperationResult came = online(node, "1");
+    EXPECT_EQ(held_by(node, "own"), "0-3");
+    EXPECT_EQ(held_by(node, "shared"), "4-7");
+    ASSERT_FALSE(came.changed.empty());
+    EXPECT_THAT(came.changed[0].reason, HasSubstr("it returns to the CPUs that it was given when placed, 0-3"));
+  }
+}
+
+TEST(Hotplug, GivesEachCpuBackAsItComes) {
+  SimulatedNode node("numa:1 core:8 pu:1", {"--plugins.enable=numa"});
+  node.guaranteed("own", 4);
+  offline(node, "1-2");
+  EXPECT_EQ(held_by(node, "own"), "0,3-5");
+  const OperationResult came = online(node, "2");
+  EXPECT_EQ(held_by(node, "own"), "0,2-4");
+  ASSERT_FALSE(came.changed.empty());
+  EXPECT_THAT(came.changed[0].reason, HasSubstr("it gets CPU 2 back, which it was given when placed"));
+  online(node, "1");
+  EXPECT_EQ(held_by(node, "own"), "0-3");
+}
+
+TEST(Hotplug, GivesNoCpuBackAcrossNodes) {
+  SimulatedNode node("pack:2 numa:1 core:4 pu:1", {"--plugins.enable=numa"});
+  node.guaranteed("own", 3);
+  offline(node, "0-2");
+  EXPECT_EQ(held_by(node, "own"), "4-6");
+  online(node, "0");
+  EXPECT_EQ(held_by(node, "own"), "4-6") << "it would be on two nodes";
+  online(node, "1-2");
+  EXPECT_EQ(held_by(node, "own"), "0-2");
+}
+
+TEST(Hotplug, GivesACpuBackOnAFullMachine) {
+  SimulatedNode node("numa:1 core:8 pu:1", {"--plugins.enable=numa"});
+  node.guaranteed("own", 4);
+  offline(node, "1");
+  node.guaranteed("other", 2);
+  EXPECT_EQ(held_by(node, "own"), "0,2-4");
+  EXPECT_EQ(held_by(node, "other"), "5-6");
+  online(node, "1");
+  EXPECT_EQ(held_by(node, "own"), "0-3");
+  EXPECT_EQ(held_by(node, "other"), "5-6");
+}
+
+/// Others would run on the cores that it has whole.
+TEST(Hotplug, KeepsSiblingsIdleThatComeBesideWholeCores) {
+  for (const int cpus : {2, 3}) {
+    SimulatedNode node("numa:1 core:4 pu:2(indexes=0,4,1,5,2,6,3,7)",
+                       {"--plugins.enable=numa", "--numa.full-pcpus-only=true"});
+    offline(node, "4-7");
+    node.burstable("shared", 100);
+    node.guaranteed("own", cpus);
+    EXPECT_EQ(held_by(node, "own"), fmt::format("0-{}", cpus - 1));
+    online(node, "4-7");
+    EXPECT_EQ(held_by(node, "own"), fmt::format("0-{} 4-{}", cpus - 1, cpus + 3)) << "they are whole cores";
+    EXPECT_EQ(held_by(node, "shared"), cpus == 2 ? "2-3,6-7" : "3,7");
+  }
+}
+
+TEST(Hotplug, KeepsEachSiblingIdleThatComesBesideAWholeCore) {
+  SimulatedNode node("numa:1 core:4 pu:2(indexes=0,4,1,5,2,6,3,7)",
+                     {"--plugins.enable=numa", "--numa.full-pcpus-only=true"});
+  offline(node, "4-7");
+  node.guaranteed("own", 2);
+  online(node, "5");
+  EXPECT_EQ(held_by(node, "own"), "0-1 5");
+  online(node, "4");
+  EXPECT_EQ(held_by(node, "own"), "0-1 4-5");
+}
+
+TEST(Hotplug, LeavesSiblingsToOthersWhereCoresNeedNotBeWhole) {
+  SimulatedNode node("numa:1 core:4 pu:2(indexes=0,4,1,5,2,6,3,7)", {"--plugins.enable=numa"});
+  offline(node, "4-7");
+  node.burstable("shared", 100);
+  node.guaranteed("own", 2);
+  online(node, "4-7");
+  EXPECT_EQ(held_by(node, "own"), "0-1");
+  EXPECT_EQ(held_by(node, "shared"), "2-7");
 }
 
 }  // namespace

@@ -73,7 +73,7 @@ TEST_F(Squeeze, TakesAnyCpusThatThePoliciesAgreeToOnceThereAreSome) {
   EXPECT_EQ(held_by(node, "own"), "exclusive 2-3");
   EXPECT_THAT(reason_of(back, "own"), HasSubstr("a place that no policy rejects is available; "));
   online(node, "0-1");
-  EXPECT_EQ(held_by(node, "own"), "exclusive 2-3") << "it is as well off there";
+  EXPECT_EQ(held_by(node, "own"), "exclusive 0-1") << "they are what it was given";
 }
 
 TEST_F(Squeeze, LetsAnExclusiveContainerShareWhereNoneAreLeftForItAlone) {

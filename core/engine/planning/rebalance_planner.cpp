@@ -10,6 +10,7 @@
 
 #include "core/base/text.hpp"
 #include "core/placement/candidates.hpp"
+#include "core/placement/kept_cpus.hpp"
 #include "core/placement/reason_codes.hpp"
 
 namespace topolet::engine {
@@ -41,6 +42,7 @@ bool RebalancePlanner::may_regain(const Allocation& allocation) const {
 
 std::optional<Plan> RebalancePlanner::plan_regain(const Allocation& before) const {
   std::optional<Plan> plan = plan_return(before);
+  if (!plan && before.is_exclusive()) plan = plan_partial_return(before);
   if (!plan && before.is_exclusive()) plan = plan_missing_cpus(before);
   if (!plan && !before.is_exclusive() && before.was_exclusive()) plan = plan_exclusive_again(before);
   if (!plan && before.squeeze == Squeeze::kPlaced) plan = plan_as_wanted(before);
@@ -100,16 +102,48 @@ std::optional<Plan> RebalancePlanner::plan_return(const Allocation& before) cons
   return plan;
 }
 
-/// Why the container should return, as a continuation of the reason; nothing if it is as well off where it is.
+/// Whether what is kept idle for it stays so, or policies do not miss that.
+bool RebalancePlanner::is_no_loss(const Allocation& before, const Plan& back) {
+  const CpuSet& idle = before.placement.withheld;
+  const CpuSet held = back.decision.placement.cpus | back.decision.placement.withheld;
+  return idle.empty() || idle.is_subset_of(held) || back.decision.verdicts.dropped.empty();
+}
+
+/// Some of the CPUs that it was given have come back, in place of others that it has, if it is no more apart then.
+std::optional<Plan> RebalancePlanner::plan_partial_return(const Allocation& before) const {
+  if (!before.was_exclusive() || has_fewer_than_promised(before)) return std::nullopt;
+  const topology::Topology& topology = *placer_.topology();
+  const CpuSet& now = before.placement.cpus;
+  const CpuSet& former = before.preferred->placement.cpus;
+  const CpuSet came = former & before.arrived_cpus & ledger_.pool();
+  const CpuSet back = came - now - ledger_.barred_for(&before.workload.key);
+  Placer::Constraints constraints;
+  constraints.keep = before.placement;
+  constraints.keep.cpus = (now & former) | back;
+  if (back.empty() || constraints.keep.cpus.size() > now.size()) return std::nullopt;
+  for (const std::uint32_t cpu : now - former) {
+    if (constraints.keep.cpus.size() < now.size()) constraints.keep.cpus.insert(cpu);
+  }
+  if (!placement::are_as_near(topology, constraints.keep.cpus, now)) return std::nullopt;
+  constraints.must_retain = true;
+  Plan plan = placer_.plan(ledger_, before.workload, constraints);
+  const bool has_them = !plan.decision.denied && plan.decision.placement.mode == placement::Mode::kExclusive &&
+                        plan.decision.placement.cpus == constraints.keep.cpus;
+  if (!has_them || !is_no_loss(before, plan) || !leaves_others_cpus(before, plan)) return std::nullopt;
+  plan.decision.reason_code = placement::reason_code::kReturned;
+  plan.decision.reason = fmt::format("it gets {} back, which it was given when placed, available again; {}",
+                                     named("CPU", back), plan.decision.reason);
+  plan.preferred = before.preferred;
+  plan.arrived_cpus = before.arrived_cpus;
+  return plan;
+}
+
+/// Why the container should return, as a continuation of the reason; nothing if it would be worse off.
 std::optional<std::string> RebalancePlanner::reason_to_return(const Allocation& before, const Plan& back) const {
   const placement::Placement& now = before.placement;
   const placement::Verdicts& verdicts = back.decision.verdicts;
   if (!before.is_exclusive()) return "";
-  if (has_fewer_than_promised(before)) {
-    const CpuSet held = back.decision.placement.cpus | back.decision.placement.withheld;
-    const bool stays_idle = now.withheld.empty() || now.withheld.is_subset_of(held) || verdicts.dropped.empty();
-    return stays_idle ? std::optional<std::string>("") : std::nullopt;
-  }
+  if (has_fewer_than_promised(before)) return is_no_loss(before, back) ? std::optional<std::string>("") : std::nullopt;
   const topology::Topology& topology = *placer_.topology();
   const CpuSet& former = before.preferred->placement.cpus;
   const NodeSet elsewhere = topology.nodes_of(now.cpus) - topology.nodes_of(former);
@@ -121,7 +155,11 @@ std::optional<std::string> RebalancePlanner::reason_to_return(const Allocation& 
   constraints.must_retain = true;
   const placement::Decision stays = placer_.plan(ledger_, before.workload, constraints).decision;
   if (stays.denied) return ", as staying where it is would be denied: " + stays.reason;
-  if (stays.verdicts.dropped.size() <= verdicts.dropped.size()) return std::nullopt;
+  if (stays.verdicts.dropped.size() <= verdicts.dropped.size()) {
+    // A repair: only because some of them were gone does it have others.
+    const bool is_as_well_off = is_no_loss(before, back) && placement::are_as_near(topology, former, now.cpus);
+    return is_as_well_off ? std::optional<std::string>(", available again") : std::nullopt;
+  }
   return fmt::format(", because this is dropped where it is now: {}", fmt::join(stays.verdicts.dropped, "; "));
 }
 

@@ -59,6 +59,8 @@ class RebalancePlanner {
   std::string wanted_text(const Allocation& before, std::string why_not) const;
   const placement::Candidate* candidate_of(const CpuSet& within) const;
   std::optional<Plan> plan_return(const Allocation& before) const;
+  static bool is_no_loss(const Allocation& before, const Plan& back);
+  std::optional<Plan> plan_partial_return(const Allocation& before) const;
   std::optional<std::string> reason_to_return(const Allocation& before, const Plan& back) const;
   std::optional<Plan> plan_missing_cpus(const Allocation& before) const;
   std::optional<Plan> plan_extension(const Allocation& before, const placement::Placement& keep,
