@@ -28,10 +28,45 @@ const Json* member(const Json& object, const char* name) {
   return found == object.end() || found->is_null() ? nullptr : &*found;
 }
 
-bool add_node(const Json& number, sdk::Set& nodes) {
-  if (!number.is_number_unsigned() || number.get<std::uint64_t>() > kHighestNode) return false;
-  nodes.insert(number.get<std::uint32_t>());
-  return true;
+/// "0", "0m", 0: written by whoever lists a resource of which nothing is reserved.
+bool is_zero(const Json& quantity) {
+  if (quantity.is_number()) return quantity.get<double>() == 0;
+  if (!quantity.is_string()) return false;
+  const auto& text = quantity.get_ref<const std::string&>();
+  const std::size_t other = text.find_first_not_of("0.");
+  return !text.empty() && other != 0 && (other == std::string::npos || text.find_first_of("123456789") > other);
+}
+
+/// Which nodes are meant for what.
+class ReservedNodes {
+ public:
+  /// `resources`: amounts by name; null if it is not said what is reserved there.
+  void add(const sdk::Set& node, const Json* resources) {
+    if (resources == nullptr || !resources->is_object() || resources->empty()) {
+      for_cpus_ |= node;
+      return;
+    }
+    for (const auto& [name, quantity] : resources->items()) {
+      if (is_zero(quantity)) continue;
+      // Koordinator has "kubernetes.io/batch-cpu" beside "cpu", and the same of memory.
+      if (name == "cpu" || name.ends_with("-cpu")) for_cpus_ |= node;
+      const bool is_memory = name == "memory" || name.ends_with("-memory") || name.starts_with("hugepages-");
+      if (is_memory) for_memory_ |= node;
+    }
+  }
+
+  const sdk::Set& nodes() const { return for_cpus_.empty() ? for_memory_ : for_cpus_; }
+
+ private:
+  sdk::Set for_cpus_;
+  sdk::Set for_memory_;
+};
+
+std::optional<sdk::Set> node_numbered(const Json& number) {
+  if (!number.is_number_unsigned() || number.get<std::uint64_t>() > kHighestNode) return std::nullopt;
+  sdk::Set node;
+  node.insert(number.get<std::uint32_t>());
+  return node;
 }
 
 ForeignZone read_koordinator(std::string_view text) {
@@ -49,25 +84,36 @@ ForeignZone read_koordinator(std::string_view text) {
   const Json* resources = member(json, "numaNodeResources");
   if (resources == nullptr) return zone;
   if (!resources->is_array()) return bad("'numaNodeResources' is not a list");
+  ReservedNodes reserved;
   for (const Json& entry : *resources) {
-    const Json* node = entry.is_object() ? member(entry, "node") : nullptr;
-    if (node == nullptr || !add_node(*node, zone.nodes))
-      return bad("an entry of 'numaNodeResources' has no node number");
+    const Json* number = entry.is_object() ? member(entry, "node") : nullptr;
+    const std::optional<sdk::Set> node = number == nullptr ? std::nullopt : node_numbered(*number);
+    if (!node) return bad("an entry of 'numaNodeResources' has no node number");
+    reserved.add(*node, member(entry, "resources"));
   }
+  zone.nodes = reserved.nodes();
   return zone;
 }
 
 /// "node0", or "node-0" as others write it.
-bool add_named_node(const std::string& name, sdk::Set& nodes) {
+std::optional<sdk::Set> node_named(const std::string& name) {
   constexpr std::string_view kPrefix = "node";
   std::string_view number = name;
-  if (number.substr(0, kPrefix.size()) != kPrefix) return false;
+  if (number.substr(0, kPrefix.size()) != kPrefix) return std::nullopt;
   number.remove_prefix(kPrefix.size());
   if (!number.empty() && number.front() == '-') number.remove_prefix(1);
-  const std::optional<sdk::Set> node = sdk::parse_list(number);
-  if (!node || node->size() != 1) return false;
-  nodes |= *node;
-  return true;
+  std::optional<sdk::Set> node = sdk::parse_list(number);
+  return node && node->size() == 1 ? node : std::nullopt;
+}
+
+/// Of a zone, whose amounts are told as its capacity, or as what may be used of it.
+const Json* amounts_of(const Json& zone) {
+  const Json* resources = member(zone, "resources");
+  if (resources == nullptr || !resources->is_object()) return nullptr;
+  for (const char* const name : {"capacity", "allocatable"}) {
+    if (const Json* amounts = member(*resources, name)) return amounts;
+  }
+  return nullptr;
 }
 
 ForeignZone read_crane(std::string_view text) {
@@ -76,14 +122,18 @@ ForeignZone read_crane(std::string_view text) {
   if (!json.is_array()) return bad("it is not a JSON list");
   ForeignZone zone;
   zone.annotation = kCrane;
+  ReservedNodes reserved;
   for (const Json& entry : json) {
     if (!entry.is_object()) return bad("an entry is not a zone");
     const Json* type = member(entry, "type");
     if (type != nullptr && *type != "Node") continue;
     const Json* name = member(entry, "name");
-    if (name == nullptr || !name->is_string() || !add_named_node(name->get_ref<const std::string&>(), zone.nodes))
-      return bad("the name of a zone is not 'nodeN'");
+    const bool is_text = name != nullptr && name->is_string();
+    const std::optional<sdk::Set> node = is_text ? node_named(name->get_ref<const std::string&>()) : std::nullopt;
+    if (!node) return bad("the name of a zone is not 'nodeN'");
+    reserved.add(*node, amounts_of(entry));
   }
+  zone.nodes = reserved.nodes();
   return zone;
 }
 

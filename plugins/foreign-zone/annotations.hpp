@@ -15,9 +15,11 @@ inline constexpr std::string_view kCrane = "topology.crane.io/topology-result";
 
 struct ForeignZone {
   std::string_view annotation = {};  ///< that says it; empty: none does
-  sdk::Set nodes = {};               ///< by OS index; none: not said
-  sdk::Set cpus = {};                ///< the same
-  std::string error = {};            ///< why it cannot be read, with annotation and value; empty: it can
+  /// By OS index; none: not said. Those where CPUs are reserved, or without any of these memory: what is said of other
+  /// resources, such as GPUs, is no place for CPUs.
+  sdk::Set nodes = {};
+  sdk::Set cpus = {};      ///< the same
+  std::string error = {};  ///< why it cannot be read, with annotation and value; empty: it can
 
   bool is_said() const { return !nodes.empty() || !cpus.empty(); }
 };

@@ -14,13 +14,23 @@ using sdk::Verdict;
 Set nodes_of(const topolet_topology& topology, const Set& cpus) {
   Set nodes;
   for (const topolet_node& node : sdk::nodes(topology)) {
-    if (sdk::size_of_both(node.cpus, cpus.view()) > 0) nodes.insert(node.os_index);
+    if (node.memory_only == 0 && sdk::size_of_both(node.cpus, cpus.view()) > 0) nodes.insert(node.os_index);
+  }
+  return nodes;
+}
+
+/// Those that have memory or devices only: no container runs there.
+Set nodes_without_cpus(const topolet_topology& topology) {
+  Set nodes;
+  for (const topolet_node& node : sdk::nodes(topology)) {
+    if (node.memory_only != 0) nodes.insert(node.os_index);
   }
   return nodes;
 }
 
 Set chosen_nodes(const topolet_topology& topology, const ForeignZone& zone) {
-  return zone.nodes.empty() ? nodes_of(topology, zone.cpus) : zone.nodes;
+  if (zone.nodes.empty()) return nodes_of(topology, zone.cpus);
+  return zone.nodes - nodes_without_cpus(topology);
 }
 
 bool is_within(const topolet_candidate& candidate, const Set& nodes) {
@@ -46,6 +56,8 @@ std::vector<Verdict> Policy::score(const topolet_request& request) const {
   if (!zone.error.empty()) return abstain(zone.error);
   if (!zone.is_said()) return {};
   const Set nodes = chosen_nodes(*request.topology, zone);
+  if (nodes.empty() && !zone.nodes.empty())
+    return abstain(chosen_by(zone) + " " + sdk::node_names(zone.nodes.view()) + ", without any CPU");
   if (nodes.empty())
     return abstain(chosen_by(zone) + " " + sdk::cpu_names(zone.cpus) + ", which are on no node of this machine");
   const std::string chosen = sdk::node_names(nodes.view()) + ", which " + chosen_by(zone);

@@ -45,6 +45,25 @@ TEST(ForeignZoneAnnotations, OfCraneNameNodes) {
   EXPECT_EQ(crane("[]"), "");
 }
 
+TEST(ForeignZoneAnnotations, NameNodesForCpusNotForGpusOnly) {
+  const auto nodes = [](const std::string& list) { return koordinator(R"({"numaNodeResources":[)" + list + "]}"); };
+  const std::string gpu = R"({"node":0,"resources":{"nvidia.com/gpu":"1"}})";
+  EXPECT_EQ(nodes(gpu + R"(,{"node":1,"resources":{"cpu":"4","memory":"8Gi"}})"), "nodes 1, CPUs ");
+  EXPECT_EQ(nodes(gpu + R"(,{"node":1,"resources":{"kubernetes.io/batch-cpu":4000}})"), "nodes 1, CPUs ");
+  EXPECT_EQ(nodes(gpu + R"(,{"node":2})"), "nodes 2, CPUs ") << "it is not said what is reserved there";
+  EXPECT_EQ(nodes(gpu + R"(,{"node":2,"resources":{"memory":"1Gi"}})"), "nodes 2, CPUs ") << "nobody has CPUs";
+  EXPECT_EQ(nodes(R"({"node":2,"resources":{"memory":"1Gi"}},{"node":3,"resources":{"cpu":1}})"), "nodes 3, CPUs ");
+  EXPECT_EQ(nodes(R"({"node":0,"resources":{"cpu":"0","nvidia.com/gpu":"1"}},{"node":1,"resources":{"cpu":"500m"}})"),
+            "nodes 1, CPUs ");
+  EXPECT_EQ(nodes(gpu), "") << "of CPUs nothing is said";
+  EXPECT_EQ(koordinator(R"({"cpuset":"4-5","numaNodeResources":[)" + gpu + "]}"), "nodes , CPUs 4-5");
+  EXPECT_EQ(crane(R"([{"name":"node0","type":"Node","resources":{"capacity":{"nvidia.com/gpu":"1"}}},
+                      {"name":"node1","type":"Node","resources":{"capacity":{"cpu":"2"}}},
+                      {"name":"node2","type":"Node","resources":{"allocatable":{"cpu":0}}}])"),
+            "nodes 1, CPUs ");
+  EXPECT_EQ(nodes(R"({"node":0,"resources":{"cpu":"0.5"}},{"node":1,"resources":{"cpu":"0m"}})"), "nodes 0, CPUs ");
+}
+
 TEST(ForeignZoneAnnotations, OfKoordinatorCountBeforeThatOfCrane) {
   const std::string of_crane = R"([{"name":"node1","type":"Node"}])";
   const auto both = [&](const std::string& json) {

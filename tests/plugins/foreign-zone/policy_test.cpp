@@ -102,6 +102,19 @@ TEST_F(ForeignZoneTest, UsesTheCpusThatWereChosen) {
   EXPECT_FALSE(plugin.pick(of_others, 0).narrowed);
 }
 
+TEST_F(ForeignZoneTest, LeavesOutNodesWithoutCpus) {
+  const Machine with_memory("pack:2 [numa] [numa] core:4 pu:1");
+  Ledger ledger(with_memory);
+  ASSERT_NE(sdk::nodes(with_memory.view())[1].memory_only, 0U);
+  const std::string node = std::to_string(sdk::nodes(with_memory.view())[1].os_index);
+  const auto verdicts = [&](const Container& container) {
+    return Plugin(topolet_plugin_v1, host_, {{"zone", "require"}}).score(Request(with_memory, ledger, container, 2));
+  };
+  const Container on_it = of_koordinator(R"({"numaNodeResources":[{"node":)" + node + "}]}");
+  EXPECT_EQ(verdicts(on_it)[0].kind, TOPOLET_VERDICT_ABSTAIN);
+  EXPECT_EQ(verdicts(on_it)[0].reason, "koord-scheduler has chosen node " + node + ", without any CPU");
+}
+
 TEST_F(ForeignZoneTest, ProposesSeveralNodes) {
   Plugin plugin(topolet_plugin_v1, host_);
   const auto proposed = [&](const Container& container) {
