@@ -23,6 +23,7 @@ struct CandidateResources {
   std::size_t free_cpus = 0;                ///< of the allowed ones, those in the pool
   std::int64_t shared_milli_requested = 0;  ///< by shared containers that run here
   std::uint32_t distance = 0;               ///< the sum of all distances between its nodes
+  std::size_t nodes_without_memory = 0;     ///< of its own; not known of CPUs outside any node
   MemoryAmount memory = {};
   bool huge_pages_fit = true;
   std::size_t nodes_outside_pod = 0;     ///< nodes that the pod was not placed on
@@ -31,6 +32,9 @@ struct CandidateResources {
   bool whole_cores_fit_if_empty = true;  ///< the same of all allowed cores
   bool needs_whole_cores = false;        ///< false: parts of cores will do if there is nothing better
   CacheFit caches = {};                  ///< for the exclusive CPUs; none where caches do not matter
+  /// Exclusive CPUs that would be on cores beside others for want of whole ones; with distribute-cpus-across-cores
+  /// those that would be on a core with another of them.
+  std::size_t crowded_cpus = 0;
 
   /// Thousandths of its free CPUs that no shared container requests; negative if they request more than there is.
   std::int64_t uncommitted_milli() const {

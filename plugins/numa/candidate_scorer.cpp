@@ -10,7 +10,8 @@
 namespace topolet::numa {
 namespace {
 
-// One more node outweighs any distance, any distance outweighs the number of caches, and that outweighs the strategy.
+// One more node outweighs memory that is not there and any distance; these outweigh the number of caches, then crowded
+// cores; and these outweigh the strategy.
 constexpr std::int32_t kBest = 100;
 constexpr std::int32_t kWorst = -100;
 constexpr std::int32_t kPerNode = 30;
@@ -22,16 +23,16 @@ struct Cost {
   std::int32_t most;
 };
 struct Costs {
-  Cost distance;
-  Cost caches;
+  Cost nearness;
+  Cost division;
   Cost strategy;
 };
 constexpr Costs kCosts = {{14, 16}, {5, 9}, {1, 4}};
 constexpr Costs kClosest = {{20, 22}, {4, 5}, {1, 2}};  // with prefer-closest-numa-nodes
 
 constexpr bool are_layered(const Costs& costs) {
-  return costs.distance.most + costs.caches.most + costs.strategy.most < kPerNode &&
-         costs.distance.least > costs.caches.most + costs.strategy.most && costs.caches.least > costs.strategy.most;
+  return costs.nearness.most + costs.division.most + costs.strategy.most < kPerNode &&
+         costs.nearness.least > costs.division.most + costs.strategy.most && costs.division.least > costs.strategy.most;
 }
 static_assert(are_layered(kCosts) && are_layered(kClosest));
 
@@ -92,10 +93,10 @@ CandidateScorer::CandidateScorer(const topolet_topology& topology, const std::ve
       any_shortage_ = true;
       continue;
     }
-    distances_[width_of(candidate)].insert(distance_of(candidate));
-    caches_[place_of(candidate)].insert(candidate.caches.caches);
+    nearnesses_[width_of(candidate)].insert(nearness_of(candidate));
+    divisions_[place_of(candidate)].insert(division_of(candidate));
     if (crowds_out_shared(candidate)) continue;
-    preferences_[{place_of(candidate), candidate.caches.caches}].insert(preference(candidate));
+    preferences_[{place_of(candidate), division_of(candidate)}].insert(preference(candidate));
   }
   if (!demand_.zone.empty()) look_into_zone(candidates);
 }
@@ -285,14 +286,14 @@ CandidateScorer::Preference CandidateScorer::preference(const CandidateResources
   return {candidate.caches.rest, uncommitted(candidate)};
 }
 
-std::int32_t CandidateScorer::cache_penalty(const CandidateResources& candidate) const {
-  return penalty(candidate.caches.caches, caches_.at(place_of(candidate)), costs_of(options_).caches);
+std::int32_t CandidateScorer::division_penalty(const CandidateResources& candidate) const {
+  return penalty(division_of(candidate), divisions_.at(place_of(candidate)), costs_of(options_).division);
 }
 
 std::int32_t CandidateScorer::strategy_penalty(const CandidateResources& candidate) const {
   const Cost& cost = costs_of(options_).strategy;
   if (crowds_out_shared(candidate)) return cost.most;
-  return penalty(preference(candidate), preferences_.at({place_of(candidate), candidate.caches.caches}), cost);
+  return penalty(preference(candidate), preferences_.at({place_of(candidate), division_of(candidate)}), cost);
 }
 
 std::string CandidateScorer::strategy_text(const CandidateResources& candidate) const {
@@ -302,7 +303,7 @@ std::string CandidateScorer::strategy_text(const CandidateResources& candidate) 
   }
   const std::string option = demand_.exclusive ? "strategy" : "shared-strategy";
   if (strategy() == Strategy::kSpread) return option + " spread prefers emptier nodes";
-  const auto least_rest = preferences_.at({place_of(candidate), candidate.caches.caches}).begin()->first;
+  const auto least_rest = preferences_.at({place_of(candidate), division_of(candidate)}).begin()->first;
   return option + (candidate.caches.rest > least_rest ? " packed prefers caches of which less would be left over"
                                                       : " packed prefers fuller nodes");
 }
@@ -311,6 +312,25 @@ std::string CandidateScorer::strategy_text(const CandidateResources& candidate) 
 std::string CandidateScorer::cache_text(const CandidateResources& candidate) const {
   if (candidate.caches.caches == 0 || demand_.exclusive_cpus < 2) return "";
   return candidate.caches.caches == 1 ? " in one cache" : " in " + std::to_string(candidate.caches.caches) + " caches";
+}
+
+/// Why others are nearer.
+std::string CandidateScorer::nearness_text(const CandidateResources& candidate) const {
+  const Nearness& best = *nearnesses_.at(width_of(candidate)).begin();
+  if (best.first < candidate.nodes_without_memory) {
+    return candidate.node_count == 1 ? "it has no memory of its own, unlike others"
+                                     : "other sets of as many nodes have more nodes with memory of their own";
+  }
+  return std::string("other sets of as many nodes ") +
+         (distances_known_ ? "are closer together" : "span fewer packages");
+}
+
+/// Why the CPUs would be better off on others.
+std::string CandidateScorer::division_text(const CandidateResources& candidate) const {
+  if (divisions_.at(place_of(candidate)).begin()->first < candidate.caches.caches)
+    return "other nodes have room in fewer caches";
+  return std::string("other nodes have more cores ") +
+         (options_.order.distribute_cpus_across_cores ? "for it" : "that are free as a whole");
 }
 
 std::string CandidateScorer::fit_text(const CandidateResources& candidate) const {
@@ -373,26 +393,23 @@ Verdict CandidateScorer::score(const CandidateResources& candidate) const {
     return {TOPOLET_VERDICT_SCORE, kBestWithShortage - worse + for_zone, reason + shortage_text(candidate)};
   }
   const std::int32_t nodes = node_penalty(candidate);
-  const std::int32_t distance =
-      penalty(distance_of(candidate), distances_.at(width_of(candidate)), costs_of(options_).distance);
-  const std::int32_t caches = cache_penalty(candidate);
+  const std::int32_t nearness =
+      penalty(nearness_of(candidate), nearnesses_.at(width_of(candidate)), costs_of(options_).nearness);
+  const std::int32_t division = division_penalty(candidate);
   const std::int32_t strategy = strategy_penalty(candidate);
   if (nodes > 0) reason += "; " + sdk::counted(fewest_nodes_, "node") + " would be enough on an empty machine";
   if (widened_by_memory_ && candidate.node_count == fewest_nodes_) {
     const std::int64_t bytes = std::max(demand_.memory_bytes, demand_.pod_memory_bytes);
     reason += "; fewer nodes cannot hold the " + format_bytes(bytes) + " of memory needed";
   }
-  if (distance > 0) {
-    reason += std::string("; other sets of as many nodes ") +
-              (distances_known_ ? "are closer together" : "span fewer packages");
-  }
-  if (caches > 0) reason += "; other nodes have room in fewer caches";
+  if (nearness > 0) reason += "; " + nearness_text(candidate);
+  if (division > 0) reason += "; " + division_text(candidate);
   if (strategy > 0) reason += "; " + strategy_text(candidate);
   if (candidate.node_count > 1 && !distances_known_) {
     reason += "; the machine does not report node distances: 10 and 20 are assumed";
   }
   const std::int32_t least = any_shortage_ ? kWorstWithoutShortage : kWorst;
-  const std::int32_t score = std::max(least, kBest - nodes - distance - caches - strategy);
+  const std::int32_t score = std::max(least, kBest - nodes - nearness - division - strategy);
   return {TOPOLET_VERDICT_SCORE, score_by_zone(candidate, score), std::move(reason)};
 }
 

@@ -23,8 +23,10 @@ class CandidateScorer {
   Verdict verdict_on(const CandidateResources& candidate) const;
 
  private:
-  using Width = std::pair<std::size_t, std::size_t>;  ///< packages, if they count (align-by-socket), and nodes
-  using Place = std::pair<Width, std::uint32_t>;      ///< width and distance
+  using Width = std::pair<std::size_t, std::size_t>;       ///< packages, if they count (align-by-socket), and nodes
+  using Nearness = std::pair<std::size_t, std::uint32_t>;  ///< nodes without memory of their own, and distance
+  using Place = std::pair<Width, Nearness>;
+  using Division = std::pair<std::size_t, std::size_t>;  ///< caches, and crowded CPUs
   /// What the strategy compares, the best first: of packed CPUs those that leave the least of a shared cache over, then
   /// those of the fullest nodes.
   using Preference = std::pair<std::size_t, std::int64_t>;
@@ -54,13 +56,19 @@ class CandidateScorer {
   bool crowds_out_shared(const CandidateResources& candidate) const;
   /// Where the machine does not report distances the number of packages, since nodes of one package are nearer.
   std::uint32_t distance_of(const CandidateResources& candidate) const;
+  Nearness nearness_of(const CandidateResources& candidate) const {
+    return {candidate.nodes_without_memory, distance_of(candidate)};
+  }
   Width width_of(const CandidateResources& candidate) const;
-  Place place_of(const CandidateResources& candidate) const { return {width_of(candidate), distance_of(candidate)}; }
+  Place place_of(const CandidateResources& candidate) const { return {width_of(candidate), nearness_of(candidate)}; }
+  static Division division_of(const CandidateResources& candidate) {
+    return {candidate.caches.caches, candidate.crowded_cpus};
+  }
   Strategy strategy() const;
   Preference preference(const CandidateResources& candidate) const;
 
   std::int32_t node_penalty(const CandidateResources& candidate) const;
-  std::int32_t cache_penalty(const CandidateResources& candidate) const;
+  std::int32_t division_penalty(const CandidateResources& candidate) const;
   std::int32_t strategy_penalty(const CandidateResources& candidate) const;
   /// The score of a candidate that lacks nothing, with regard to the zone.
   std::int32_t score_by_zone(const CandidateResources& candidate, std::int32_t score) const;
@@ -74,6 +82,8 @@ class CandidateScorer {
   std::string shortage_text(const CandidateResources& candidate) const;
   std::string strategy_text(const CandidateResources& candidate) const;
   std::string cache_text(const CandidateResources& candidate) const;
+  std::string nearness_text(const CandidateResources& candidate) const;
+  std::string division_text(const CandidateResources& candidate) const;
 
   const Demand& demand_;
   const PolicyOptions& options_;
@@ -88,9 +98,9 @@ class CandidateScorer {
   std::size_t fewest_nodes_ = SIZE_MAX;     ///< that could hold the demand on an empty machine
   std::size_t fewest_packages_ = SIZE_MAX;  ///< that have so many nodes
   // The values that candidates have which compete with each other, the best first.
-  std::map<Width, std::set<std::uint32_t>> distances_;
-  std::map<Place, std::set<std::size_t>> caches_;
-  std::map<std::pair<Place, std::size_t>, std::set<Preference>> preferences_;  ///< by number of caches too
+  std::map<Width, std::set<Nearness>> nearnesses_;
+  std::map<Place, std::set<Division>> divisions_;
+  std::map<std::pair<Place, Division>, std::set<Preference>> preferences_;
 };
 
 }  // namespace topolet::numa

@@ -14,9 +14,15 @@ namespace {
 struct Core {
   std::vector<std::uint32_t> cpus;
   bool whole = false;
-  std::uint32_t node = TOPOLET_NONE;
-  std::uint32_t cache = 0;  ///< its group in CacheGroups, which is within the node
+  std::uint32_t node = TOPOLET_NONE;  ///< by position; above all of them for a package outside any node
+  std::uint32_t cache = 0;            ///< its group in CacheGroups, which is within the node, in its package
 };
+
+/// A number for the package of a CPU outside any node, as those of different packages share nothing; 0 for others.
+std::uint32_t package_of_outsider(const topolet_topology& topology, const topolet_pu& pu) {
+  if (pu.node != TOPOLET_NONE) return 0;
+  return 1 + std::min<std::uint32_t>(pu.package, static_cast<std::uint32_t>(topology.package_count));
+}
 
 /// The cores of the usable CPUs, by lowest CPU.
 std::vector<Core> cores_of(const topolet_topology& topology, topolet_set usable) {
@@ -29,7 +35,9 @@ std::vector<Core> cores_of(const topolet_topology& topology, topolet_set usable)
     const std::uint32_t number = map.core_of(pu.os_index);
     if (position[number] == SIZE_MAX) {
       position[number] = cores.size();
-      cores.push_back({{}, false, pu.node, groups.group_of(pu.os_index)});
+      const std::uint32_t package = package_of_outsider(topology, pu);
+      const auto cache = groups.group_of(pu.os_index) + package * static_cast<std::uint32_t>(groups.group_count());
+      cores.push_back({{}, false, package == 0 ? pu.node : topology.node_count + package, cache});
     }
     Core& core = cores[position[number]];
     core.cpus.push_back(pu.os_index);

@@ -7,6 +7,11 @@
 #include "plugins/numa/quantities.hpp"
 
 namespace topolet::numa {
+
+sdk::Set zone_of(const topolet_workload& workload) {
+  return sdk::parse_list(sdk::value_of(workload.settings, kZoneSetting)).value_or(sdk::Set());
+}
+
 namespace {
 
 /// The host tells the nodes of the pod, and there are none if its first container is outside any node.
@@ -25,7 +30,10 @@ bool is_pod_outside_nodes(const topolet_request& request) {
 void add_pod_demand(const topolet_request& request, Demand& demand) {
   const topolet_workload& workload = *request.workload;
   if (workload.pod_demand == nullptr) {
-    demand.note = "the request of the whole pod is unknown, so the container is placed as with scope = container";
+    demand.note += (demand.note.empty() ? "" : "; ") +
+                   std::string(
+                       "the request of the whole pod is unknown, so the container is placed as with scope = "
+                       "container");
     return;
   }
   demand.pod_nodes = workload.pod_nodes;
@@ -40,15 +48,28 @@ void add_pod_demand(const topolet_request& request, Demand& demand) {
   if (memory > demand.memory_bytes) demand.pod_memory_bytes = memory;
 }
 
+/// Without those that have no CPUs, where no container can run: somebody else's scheduler may name the node of a GPU.
+sdk::Set with_cpus(const topolet_topology& topology, sdk::Set nodes) {
+  for (const topolet_node& node : sdk::nodes(topology)) {
+    sdk::Set alone;
+    alone.insert(node.os_index);
+    if (node.memory_only != 0) nodes -= alone;
+  }
+  return nodes;
+}
+
+void add_zone(const topolet_request& request, Demand& demand) {
+  const sdk::Set zone = zone_of(*request.workload);
+  demand.zone = with_cpus(*request.topology, zone);
+  if (!zone.empty() && demand.zone.empty())
+    demand.note = sdk::node_names(zone.view()) + ", which the scheduler has chosen, cannot run anything: no CPUs";
+}
+
 }  // namespace
 
 Alignment alignment_of(const topolet_workload& workload, const PolicyOptions& options) {
   const auto value = sdk::find_value(workload.settings, kPolicyAnnotation);
   return value ? alignment_named(*value).value_or(options.policy) : options.policy;
-}
-
-sdk::Set zone_of(const topolet_workload& workload) {
-  return sdk::parse_list(sdk::value_of(workload.settings, kZoneSetting)).value_or(sdk::Set());
 }
 
 Demand demand_of(const topolet_request& request, const PolicyOptions& options) {
@@ -57,7 +78,7 @@ Demand demand_of(const topolet_request& request, const PolicyOptions& options) {
   demand.alignment = alignment_of(workload, options);
   demand.annotation_error = sdk::setting_error(workload.settings, kPolicyAnnotation,
                                                {"none", "best-effort", "restricted", "single-numa-node"});
-  demand.zone = zone_of(workload);
+  add_zone(request, demand);
   demand.exclusive = request.exclusive != 0 && request.exclusive_cpus > 0;
   demand.exclusive_cpus = demand.exclusive ? request.exclusive_cpus : 0;
   if (workload.demand != nullptr) {

@@ -264,6 +264,12 @@ std::vector<std::size_t> NodeMemory::local_to(std::vector<std::size_t> nodes) co
   return nodes;
 }
 
+std::size_t NodeMemory::count_without(const std::vector<std::uint32_t>& nodes) const {
+  if (every_node_has_memory_) return 0;
+  return static_cast<std::size_t>(std::count_if(
+      nodes.begin(), nodes.end(), [this](std::uint32_t node) { return local_memory_nodes_[node] != node; }));
+}
+
 MemoryAmount NodeMemory::amount(const std::vector<std::uint32_t>& nodes) const {
   return amount_on(memory_nodes_of(nodes));
 }

@@ -68,6 +68,8 @@ class NodeMemory {
 
   /// The node whose memory the CPUs of `node` use: itself, or the nearest node with memory if it has none.
   std::size_t local_memory_node(std::size_t node) const { return local_memory_nodes_[node]; }
+  /// How many of these nodes have CPUs and no memory of their own.
+  std::size_t count_without(const std::vector<std::uint32_t>& nodes) const;
   /// What is local to these nodes together; a memory node that is local to several of them counts once.
   MemoryAmount amount(const std::vector<std::uint32_t>& nodes) const;
   MemoryAmount huge_pages(const std::vector<std::uint32_t>& nodes, std::int64_t page_bytes) const;

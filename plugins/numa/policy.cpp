@@ -125,6 +125,23 @@ void add_whole_cores(const topolet_request& request, const CandidateCores& cores
   }
 }
 
+/// Where cores have several threads.
+void add_crowded_cpus(const topolet_request& request, const PolicyOptions& options,
+                      std::vector<CandidateResources>& resources) {
+  const topolet_topology& topology = *request.topology;
+  if (topology.core_count == topology.pu_count) return;
+  const std::size_t wanted = request.exclusive_cpus;
+  const Set free = sdk::union_of_candidates(request, &topolet_candidate::free);
+  const bool across_cores = options.order.distribute_cpus_across_cores;
+  const Set cores = across_cores ? one_of_each_core(topology, free.view()) : Set();
+  const WholeCores whole(topology, free.view());
+  for (std::size_t i = 0; i < resources.size(); ++i) {
+    const topolet_set here = sdk::candidates(request)[i].free;
+    resources[i].crowded_cpus = across_cores ? wanted - std::min(wanted, sdk::size_of_both(cores.view(), here))
+                                             : whole.beside_others(wanted, here);
+  }
+}
+
 /// For how many CPUs it matters whether they share a cache; 0 = for none.
 std::size_t cpus_in_caches(const topolet_request& request, const Demand& demand, const PolicyOptions& options) {
   const KubeletOrder& order = options.order;
@@ -149,15 +166,6 @@ std::vector<topolet_set> kinds_by_speed(const topolet_topology& topology) {
   }
   known.insert(known.end(), unknown.begin(), unknown.end());
   return known;
-}
-
-/// The usable CPUs of the fastest kind that has enough, so that the container does not get CPUs of two kinds; all
-/// usable CPUs if no kind has enough.
-Set of_one_kind(const topolet_topology& topology, topolet_set usable, std::size_t wanted) {
-  for (const topolet_set kind : kinds_by_speed(topology)) {
-    if (sdk::size_of_both(kind, usable) >= wanted) return Set(kind) & Set(usable);
-  }
-  return usable;
 }
 
 CpuOrder order_as_kubelet(const topolet_topology& topology, topolet_set usable, std::size_t wanted,
@@ -198,6 +206,28 @@ CpuOrder order_cpus(const topolet_pick_request& picking, topolet_set usable, std
   }
   const topolet_candidate& candidate = sdk::candidates(request)[picking.candidate];
   return order_whole_nodes_first(topology, usable, wanted, options.strategy, sdk::size_of(candidate.nodes) > 1);
+}
+
+/// CPUs of one kind, so that the container does not get CPUs of two: of the fastest kind that has enough, but of a
+/// slower one where fewer of them share a core with others. All usable CPUs if no kind has enough. The host takes the
+/// fastest that has enough, and needs to be told if it is another.
+CpuOrder order_of_one_kind(const topolet_pick_request& picking, std::size_t wanted, const PolicyOptions& options) {
+  const topolet_topology& topology = *picking.request->topology;
+  const Set usable(picking.usable);
+  std::optional<CpuOrder> best;
+  std::size_t least_beside = 0;
+  for (const topolet_set kind : kinds_by_speed(topology)) {
+    const Set of_kind = Set(kind) & usable;
+    if (of_kind.size() < wanted) continue;
+    CpuOrder order = order_cpus(picking, of_kind.view(), wanted, options);
+    const std::size_t beside = count_beside_others(topology, first_of(order, wanted).view(), picking.usable);
+    if (best && beside >= least_beside) continue;
+    if (best) order.wanted = of_kind;
+    best = std::move(order);
+    least_beside = beside;
+    if (beside == 0) break;
+  }
+  return best ? *std::move(best) : order_cpus(picking, picking.usable, wanted, options);
 }
 
 /// Whole cores that add up to the request: of the fastest kind of CPUs that has such cores, else of several kinds.
@@ -269,6 +299,7 @@ std::vector<Verdict> Policy::score(const topolet_request& request) const {
   std::vector<CandidateResources> resources =
       candidate_resources(request, demand, memory, cpus_in_caches(request, demand, options_));
   if (cores) add_whole_cores(request, *cores, resources);
+  if (demand.exclusive) add_crowded_cpus(request, options_, resources);
   const CandidateScorer scorer(*request.topology, resources, demand, options_);
   std::vector<Verdict> verdicts;
   verdicts.reserve(resources.size());
@@ -292,8 +323,7 @@ CpuOrder Policy::pick(const topolet_pick_request& picking) const {
     if (std::optional<CpuOrder> whole = order_of_whole_cores(picking, wanted, options_)) return *std::move(whole);
   }
   const bool none = alignment_of(*request.workload, options_) == Alignment::kNone;
-  const Set usable = none ? Set(picking.usable) : of_one_kind(topology, picking.usable, wanted);
-  return order_cpus(picking, usable.view(), wanted, options_);
+  return none ? order_cpus(picking, picking.usable, wanted, options_) : order_of_one_kind(picking, wanted, options_);
 }
 
 CpuOrder Policy::check_chosen(const topolet_pick_request& picking) const {
@@ -355,6 +385,7 @@ void Policy::pick(const topolet_pick_request& request, sdk::Picks& picks) const 
   }
   if (order.cpus.empty()) return;
   if (!order.narrow.empty()) picks.narrow(order.narrow.view());
+  if (!order.wanted.empty()) picks.at_least(order.wanted.view(), request.request->exclusive_cpus);
   picks.order(order.cpus);
   picks.reason(order.reason);
 }

@@ -64,6 +64,7 @@ struct CpuOrder {
   sdk::Set narrow = {};        ///< take CPUs of this set only; empty for no restriction
   std::string rejection = {};  ///< why the chosen CPUs must not be used; empty if they may
   sdk::Set withhold = {};      ///< kept idle beside the chosen CPUs
+  sdk::Set wanted = {};        ///< take as many CPUs of this set as there are; empty for none in particular
 };
 
 struct MemoryBinding {
@@ -80,8 +81,9 @@ class Policy {
 
   /// One verdict per candidate; none at all for a container that requests nothing, or for a shared one under policy
   /// none. Candidates with as few nodes as could hold the demand on an empty machine get 100. Each further node costs
-  /// 30, greater distance between as many nodes 14–16, more caches for exclusive CPUs 5–9, and the strategy's
-  /// preference among equals up to 4. A candidate where the container can run but lacks something gets −60 or less.
+  /// 30, nodes without memory and greater distance between as many nodes 14–16, more caches for exclusive CPUs and
+  /// cores that others use 5–9, and the strategy's preference among equals up to 4. A candidate where the container can
+  /// run but lacks something gets −60 or less.
   /// Where a scheduler has chosen nodes, and these have room, candidates outside them get 100 less, and no less than
   /// −50 where they lack nothing.
   std::vector<Verdict> score(const topolet_request& request) const;

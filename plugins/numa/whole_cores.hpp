@@ -1,4 +1,4 @@
-// Cores of which all threads are available: what full-pcpus-only requires.
+// Cores of which all threads are available, and how many exclusive CPUs would be beside others for want of them.
 #pragma once
 
 #include <topolet/policy.hpp>
@@ -21,14 +21,24 @@ class WholeCores {
   std::size_t most_threads() const { return by_threads_.empty() ? 1 : by_threads_.rbegin()->first; }
   /// Whether some of the whole cores inside `within` have exactly `wanted` CPUs together.
   bool add_up_to(std::size_t wanted, topolet_set within) const;
+  /// How many of `wanted` CPUs inside `within` have to be on cores that are not available as a whole. A thread that no
+  /// core is filled with does not count: it is beside others in any case.
+  std::size_t beside_others(std::size_t wanted, topolet_set within) const;
 
  private:
   bool sizes_differ_ = false;
+  std::size_t threads_of_a_core_ = 1;  ///< of any core of the machine; the largest where they differ
   sdk::Set cpus_;
   std::map<std::size_t, sdk::Set> by_threads_;  ///< CPUs, by the number of threads of their cores
 };
 
 /// Whether the set consists of whole cores.
 bool are_whole_cores(const topolet_topology& topology, topolet_set cpus);
+
+/// The lowest of these CPUs on each core.
+sdk::Set one_of_each_core(const topolet_topology& topology, topolet_set cpus);
+
+/// How many of the `taken` CPUs are on a core with CPUs that are not `available`.
+std::size_t count_beside_others(const topolet_topology& topology, topolet_set taken, topolet_set available);
 
 }  // namespace topolet::numa

@@ -9,6 +9,7 @@
 
 #include "tests/simulate/hwloc_xml.hpp"
 #include "tests/simulate/smt_nodes.hpp"
+#include "tests/support/temp_dir.hpp"
 
 namespace topolet::simulate {
 namespace {
@@ -54,6 +55,17 @@ TEST_F(CpusOutsideNodes, AreANodeForEveryPolicy) {
     EXPECT_TRUE(first.cpus.is_subset_of(outside_)) << first.reason;
     EXPECT_THAT(first.reason, HasSubstr("all 5 CPUs requested fit on the CPUs outside any node (6 free)"));
   }
+}
+
+TEST_F(CpusOutsideNodes, AreTakenOfOnePackage) {
+  const TempDir root;
+  HwlocXml xml;
+  const std::string packages = xml.package(0, 0, {{0}, {1}}) + xml.package(1, std::nullopt, {{2}, {3}, {4}, {5}}) +
+                               xml.package(2, std::nullopt, {{6}, {7}, {8}, {9}});
+  std::ofstream(root.file("machine.xml")) << xml.machine(0x3ff, 1, packages);
+  SimulatedNode machine(root.file("machine.xml"), with({}));
+  machine.apply(R"({"op":"occupy","cpus":"2"})");
+  EXPECT_EQ(run(machine, "first", "guaranteed", 4000).cpus, CpuSet::range(6, 9)) << "packages share no cache";
 }
 
 TEST_F(CpusOutsideNodes, AreToldAsANodeInADenial) {

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -14,11 +16,12 @@ using XmlCores = std::vector<std::vector<unsigned>>;
 
 class HwlocXml {
  public:
-  std::string object(const char* type, unsigned os_index, unsigned cpus, unsigned nodes, const std::string& inside) {
+  std::string object(const char* type, unsigned os_index, unsigned cpus, unsigned nodes, const std::string& inside,
+                     const std::string& attributes = "") {
     return fmt::format(
         "<object type=\"{}\" os_index=\"{}\" cpuset=\"{:#x}\" complete_cpuset=\"{:#x}\" nodeset=\"{:#x}\" "
-        "complete_nodeset=\"{:#x}\" gp_index=\"{}\">\n{}</object>\n",
-        type, os_index, cpus, cpus, nodes, nodes, ++objects_, inside);
+        "complete_nodeset=\"{:#x}\" gp_index=\"{}\" {}>\n{}</object>\n",
+        type, os_index, cpus, cpus, nodes, nodes, ++objects_, attributes, inside);
   }
 
   /// A package that is the node, or whose CPUs are outside any node.
@@ -36,7 +39,9 @@ class HwlocXml {
       inside += object("Core", core[0], cpus, nodes, pus);
       all |= cpus;
     }
-    const std::string numa_node = node ? object("NUMANode", *node, all, nodes, huge_pages) : "";
+    const auto memory = node ? memory_bytes.find(*node) : memory_bytes.end();
+    const std::string size = memory == memory_bytes.end() ? "" : fmt::format("local_memory=\"{}\"", memory->second);
+    const std::string numa_node = node ? object("NUMANode", *node, all, nodes, huge_pages, size) : "";
     return object("Package", os_index, all, nodes, numa_node + inside);
   }
 
@@ -47,7 +52,8 @@ class HwlocXml {
            object("Machine", 0, cpus, nodes, packages) + more + "</topology>\n";
   }
 
-  std::string huge_pages;  ///< of each node, as elements "page_type"
+  std::string huge_pages;                         ///< of each node, as elements "page_type"
+  std::map<unsigned, std::int64_t> memory_bytes;  ///< of the nodes of which it is known
 
  private:
   int objects_ = 0;

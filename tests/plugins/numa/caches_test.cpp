@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "plugins/numa/cache_groups.hpp"
+#include "plugins/numa/core_order.hpp"
 
 namespace topolet::numa {
 namespace {
@@ -44,6 +45,19 @@ class NumaCaches : public ::testing::Test {
   Ledger ledger_;
   FakeHost host_;
 };
+
+TEST(NumaCpusOutsideNodes, AreTakenOfOnePackage) {
+  const Machine machine("pack:3 numa:1 core:3 pu:1");
+  topolet_topology view = machine.view();
+  std::vector<topolet_pu> cpus(view.pus, view.pus + view.pu_count);
+  for (topolet_pu& cpu : cpus) {
+    if (cpu.os_index > 2) cpu.node = TOPOLET_NONE;
+  }
+  view.pus = cpus.data();
+  view.pu_stride = sizeof(topolet_pu);
+  const std::vector<std::uint32_t> order = core_order(view, set_of({4, 5, 6, 7, 8}).view(), 3, Strategy::kPacked).cpus;
+  EXPECT_EQ(set_of({order.begin(), order.begin() + 3}).to_string(), "6-8");
+}
 
 TEST_F(NumaCaches, ComeBeforeTheFullerNode) {
   ledger_.place_exclusive({.name = "other"}, set_of({0, 1, 4, 5, 8}));

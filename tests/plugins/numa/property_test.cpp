@@ -100,6 +100,17 @@ std::pair<std::size_t, std::size_t> caches_for(const Machine& machine, topolet_s
   return fewest;
 }
 
+/// How many CPUs are beside others for want of whole cores, on a machine whose cores are all alike.
+std::size_t crowded_cpus(const Machine& machine, topolet_set free, std::size_t wanted) {
+  const std::size_t threads = sdk::size_of(machine.view().cores[0]);
+  std::size_t whole = 0;
+  for (std::size_t i = 0; i < machine.view().core_count; ++i) {
+    if (sdk::size_of_both(machine.view().cores[i], free) == threads) whole += threads;
+  }
+  const std::size_t in_cores = wanted / threads * threads;
+  return in_cores - std::min(in_cores, whole);
+}
+
 class NumaOnMachine : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(NumaOnMachine, AdmitsExactlyWhatThePolicySays) {
@@ -120,7 +131,7 @@ TEST_P(NumaOnMachine, AdmitsExactlyWhatThePolicySays) {
   }
 }
 
-TEST_P(NumaOnMachine, PrefersFewerNodesThenCloserOnesThenFewerCachesThenTheStrategys) {
+TEST_P(NumaOnMachine, PrefersFewerNodesThenCloserOnesThenFewerCachesThenWholeCoresThenTheStrategys) {
   for (std::uint32_t seed = 0; seed < kSeeds; ++seed) {
     Scene scene(GetParam(), seed);
     const auto verdicts = Plugin(topolet_plugin_v1, scene.host).score(*scene.request);
@@ -131,7 +142,8 @@ TEST_P(NumaOnMachine, PrefersFewerNodesThenCloserOnesThenFewerCachesThenTheStrat
       if (verdicts[i].kind != TOPOLET_VERDICT_SCORE) continue;
       const auto key = [&scene](const topolet_candidate& c) {
         const auto [caches, rest] = caches_for(scene.machine, c.free, scene.wanted);
-        return std::tuple(sdk::size_of(c.nodes), packages_of(scene.machine, c.cpus), caches, caches == 1 ? rest : 0,
+        return std::tuple(sdk::size_of(c.nodes), packages_of(scene.machine, c.cpus), caches,
+                          crowded_cpus(scene.machine, c.free, scene.wanted), caches == 1 ? rest : 0,
                           sdk::size_of(c.free));
       };
       if (best != nullptr && score == verdicts[i].score) continue;

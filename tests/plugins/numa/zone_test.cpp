@@ -67,6 +67,19 @@ TEST_F(NumaZone, CountsAHundredPointsMoreThanAnythingElse) {
   EXPECT_THAT(verdicts(zoned("2"), 2)[0].reason, HasSubstr("; it is not in the zone that the scheduler has chosen"));
 }
 
+TEST(NumaZoneWithoutCpus, CountsForNothing) {
+  const Machine machine("pack:2 [numa] [numa] core:4 pu:1");
+  ASSERT_NE(sdk::nodes(machine.view())[1].memory_only, 0U);
+  Ledger ledger(machine);
+  FakeHost host;
+  const auto first = [&](const Container& container) {
+    return Plugin(topolet_plugin_v1, host, {{"zone", "require"}}).score(Request(machine, ledger, container, 2))[0];
+  };
+  EXPECT_EQ(first(zoned("1")).score, first({}).score);
+  EXPECT_THAT(first(zoned("1")).reason, HasSubstr("node 1, which the scheduler has chosen, cannot run anything"));
+  EXPECT_EQ(first(zoned("0-1")).score, 100) << "its other node counts";
+}
+
 TEST_F(NumaZone, IsPreferredHoweverWideItIs) {
   const auto wide = scores(zoned("0-3"), 14);
   EXPECT_EQ(wide[6], 100);
