@@ -147,7 +147,7 @@ class DeviceFinder {
   bool add(const Label& label, const std::optional<DeviceRef>& ref, std::string_view identity) {
     if (!ref) return false;
     ++tally_.resolved;
-    const bool has_own_identity = ref->pci_device != TOPOLET_NONE || ref->os_device != TOPOLET_NONE;
+    const bool has_own_identity = !catalog_.name_of(*ref).empty();
     const bool is_known = has_own_identity ? std::any_of(found_.devices.begin(), found_.devices.end(),
                                                          [&ref](const Device& device) { return device.ref == *ref; })
                                            : !identities_.emplace(identity).second;
@@ -156,6 +156,15 @@ class DeviceFinder {
     const std::string prefix = own_name.empty() ? "" : printable(own_name) + " of ";
     found_.devices.push_back({prefix + printable(label.text), *ref});
     return true;
+  }
+
+  void add_every(const Label& label, const std::vector<DeviceRef>& refs) {
+    for (const DeviceRef& ref : refs) {
+      add(label, ref);
+      for (Device& device : found_.devices) {
+        if (device.ref == ref) device.is_one_of_all = refs.size() > 1;
+      }
+    }
   }
 
   void add_unresolved(const Label& label, const std::string& why) {
@@ -199,7 +208,7 @@ class DeviceFinder {
   void add_nvidia_item(const Label& label, std::string_view item) {
     if (item == "all") {
       const std::vector<DeviceRef> all = nvidia_.all();
-      for (const DeviceRef& ref : all) add(label, ref);
+      add_every(label, all);
       if (all.empty()) add_unresolved(label, "no NVIDIA GPU was found");
       return;
     }
@@ -269,13 +278,15 @@ class DeviceFinder {
 
   void add_all(const DeviceKind& kind, const Label& label) {
     const std::vector<DeviceRef> all = resolver_.all_of_kind(kind);
-    for (const DeviceRef& ref : all) add(label, ref);
+    add_every(label, all);
     if (all.empty()) add_unresolved(label, "no device of this kind was found");
   }
 
   void add_item(const DeviceKind& kind, std::string_view name, const std::string& item, const Label& label) {
     if (!applies_to(kind, item)) return;
-    if (add(label, catalog_.by_address(parse_pci_address(item).value_or("")))) return;
+    const std::string address = parse_pci_address(item).value_or("");
+    if (add(label, catalog_.by_address(address))) return;
+    if (const std::string why = catalog_.why_not_located(address); !why.empty()) return add_unresolved(label, why);
     if (item.front() == '/') {
       const std::vector<DeviceRef> refs = resolver_.resolve(item).refs;
       for (const DeviceRef& ref : refs) add(label, ref, item);

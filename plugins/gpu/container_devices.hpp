@@ -14,6 +14,8 @@ namespace topolet::gpu {
 struct Device {
   std::string name;  ///< for reasons, from the first name by which the container refers to it
   DeviceRef ref;
+  bool is_one_of_all = false;  ///< the container names them all at once, and there are several
+  bool is_watched = false;     ///< the container does not use it
 };
 
 struct ContainerDevices {

@@ -4,6 +4,8 @@
 #include <array>
 #include <cstdio>
 
+#include "plugins/gpu/text.hpp"
+
 namespace topolet::gpu {
 
 std::optional<DeviceRef> nth(const std::vector<DeviceRef>& refs, std::uint32_t n) {
@@ -27,6 +29,25 @@ std::optional<DeviceRef> DeviceCatalog::by_name(std::string_view os_device) cons
 }
 
 std::optional<DeviceRef> DeviceCatalog::by_address(std::string_view pci_address) const {
+  if (auto ref = in_topology(pci_address)) return ref;
+  const std::optional<DeviceLocation> location = in_files_now(pci_address);
+  return location ? at(*location) : std::nullopt;
+}
+
+std::string DeviceCatalog::why_not_located(std::string_view pci_address) const {
+  const std::optional<DeviceLocation> location = in_files_now(pci_address);
+  if (!location || at(*location)) return {};
+  return location->node ? "the machine has no node " + std::to_string(*location->node)
+                        : "the kernel does not know which node PCI device " + location->address + " is near";
+}
+
+std::optional<DeviceLocation> DeviceCatalog::in_files_now(std::string_view pci_address) const {
+  const std::optional<std::string> address = parse_pci_address(pci_address);
+  if (!address || machine_files() == nullptr) return std::nullopt;
+  return locate_pci_device(inventory_.sysfs, *address);
+}
+
+std::optional<DeviceRef> DeviceCatalog::in_topology(std::string_view pci_address) const {
   const auto devices = sdk::pci_devices(topology_);
   for (std::uint32_t i = 0; i < devices.size() && !pci_address.empty(); ++i) {
     if (sdk::text(devices[i].address) == pci_address) return DeviceRef{.pci_device = i};
@@ -35,9 +56,9 @@ std::optional<DeviceRef> DeviceCatalog::by_address(std::string_view pci_address)
 }
 
 std::optional<DeviceRef> DeviceCatalog::at(const DeviceLocation& location) const {
-  if (const auto ref = by_address(location.address)) return ref;
+  if (auto ref = in_topology(location.address)) return ref;
   for (const topolet_node& node : sdk::nodes(topology_)) {
-    if (location.node == node.os_index) return DeviceRef{.node = node.os_index};
+    if (location.node == node.os_index) return DeviceRef{.node = node.os_index, .address = location.address};
   }
   return std::nullopt;
 }
@@ -45,7 +66,7 @@ std::optional<DeviceRef> DeviceCatalog::at(const DeviceLocation& location) const
 std::string_view DeviceCatalog::name_of(const DeviceRef& ref) const {
   if (ref.pci_device != TOPOLET_NONE) return sdk::text(sdk::pci_devices(topology_)[ref.pci_device].address);
   if (ref.os_device != TOPOLET_NONE) return sdk::text(sdk::os_devices(topology_)[ref.os_device].name);
-  return {};
+  return ref.address;
 }
 
 std::vector<DeviceRef> DeviceCatalog::pci_functions(const PciMatch& pci_match) const {

@@ -13,11 +13,12 @@
 
 namespace topolet::gpu {
 
-/// Points at a device. Exactly one of the members is set.
+/// Points at a device, by one of its members.
 struct DeviceRef {
   std::uint32_t pci_device = TOPOLET_NONE;  ///< position in the topology's PCI devices
   std::uint32_t os_device = TOPOLET_NONE;   ///< position in its OS devices, for one without a PCI device
   std::uint32_t node = TOPOLET_NONE;        ///< OS index of the NUMA node, for one that the topology does not show
+  std::string address = {};                 ///< with `node`: that of a PCI device; empty for others
 
   friend bool operator==(const DeviceRef&, const DeviceRef&) = default;
 };
@@ -38,10 +39,14 @@ class DeviceCatalog {
   const Inventory* machine_files() const;
 
   std::optional<DeviceRef> by_name(std::string_view os_device) const;
+  /// A PCI device that came after the topology was read, such as a virtual function, is looked up in this machine's
+  /// files as they are now.
   std::optional<DeviceRef> by_address(std::string_view pci_address) const;
+  /// Why by_address() finds nothing, though the machine has such a device; empty if it has none.
+  std::string why_not_located(std::string_view pci_address) const;
   std::optional<DeviceRef> at(const DeviceLocation& location) const;
 
-  /// Its PCI address or, without one, the name of the OS device; empty for a node.
+  /// Its PCI address or, without one, the name of the OS device; empty for a node. Valid as long as the reference.
   std::string_view name_of(const DeviceRef& ref) const;
 
   /// Ordered by PCI address.
@@ -55,6 +60,8 @@ class DeviceCatalog {
   static std::vector<DeviceRef> unique(std::vector<DeviceRef> refs);
 
  private:
+  std::optional<DeviceRef> in_topology(std::string_view pci_address) const;
+  std::optional<DeviceLocation> in_files_now(std::string_view pci_address) const;
   DeviceRef ref_of(std::uint32_t os_device) const;
 
   const topolet_topology& topology_;

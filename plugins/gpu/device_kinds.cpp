@@ -157,6 +157,7 @@ std::vector<DeviceKind> parse_device_kinds(std::string_view devices) {
        .locate_by = LocateBy::kFunction,
        .pci_match = {.vendor_id = kHuaweiVendor, .class_digits = "12"}},
       {.name = "vacc", .path = "/dev/vacc*", .env = "VA_VISIBLE_DEVICES"},
+      {.name = "vf", .path = "", .env = "PCIDEVICE_*", .locate_by = LocateBy::kItem},
   };
   for (const DeviceKind& kind : built_in) {
     if (!has(kind.name)) kinds.push_back(kind);

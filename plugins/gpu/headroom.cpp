@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "plugins/gpu/locality.hpp"
+#include "plugins/gpu/watched_devices.hpp"
 
 namespace topolet::gpu {
 namespace {
@@ -43,11 +44,20 @@ struct Cost {
   friend auto operator<=>(const Cost&, const Cost&) = default;
 };
 
-std::set<std::string_view> used_devices(const topolet_ledger& ledger) {
+/// Whoever was placed before it was known that it only watches its devices is listed with them.
+std::set<std::string_view> used_devices(const topolet_topology& topology, const topolet_ledger& ledger) {
   std::set<std::string_view> used;
   if (!TOPOLET_STRIDE_HAS(ledger.entry_stride, topolet_ledger_entry, used_devices)) return used;
+  std::optional<DevicesByKind> kinds;  // few containers have several devices and request so little
   for (const topolet_ledger_entry& entry : sdk::entries(ledger)) {
-    for (std::size_t i = 0; i < entry.used_devices.count; ++i) used.insert(sdk::text(entry.used_devices.items[i]));
+    DevicesByKind::Names names;
+    for (std::size_t i = 0; i < entry.used_devices.count; ++i) names.insert(sdk::text(entry.used_devices.items[i]));
+    const bool may_watch = entry.mode != TOPOLET_MODE_EXCLUSIVE && requests_less_than_a_cpu(entry.demand);
+    if (may_watch && names.size() > 1) {
+      if (!kinds) kinds.emplace(topology);
+      for (const std::string_view watched : kinds->of_complete_kinds(names)) names.erase(watched);
+    }
+    used.merge(names);
   }
   return used;
 }
@@ -60,7 +70,7 @@ struct GpuCounts {
       : all(request.topology->node_count, 0), unused(request.topology->node_count, 0) {
     const topolet_topology& topology = *request.topology;
     const std::size_t nodes = CpuNodes(topology).positions().size();
-    const std::set<std::string_view> used = used_devices(*request.ledger);
+    const std::set<std::string_view> used = used_devices(topology, *request.ledger);
     const auto add = [&](const DeviceRef& ref, topolet_str name) {
       if (!is_accelerator(topology, ref)) return;
       const Nodes local = local_nodes_of(topology, ref);

@@ -43,6 +43,10 @@ struct KernelDevices {
 /// Reads /sys/dev, /sys/kernel/iommu_groups, /proc/driver/nvidia, the links in /dev, and the links that `kinds` name.
 KernelDevices read_kernel_devices(const Roots& roots, const std::vector<DeviceKind>& kinds);
 
+/// Where a PCI device is, as the kernel shows it now: for one that has come since. Nothing if there is no such device.
+/// These files are the kernel's alone, so that reading them does not wait for any disk.
+std::optional<DeviceLocation> locate_pci_device(const std::filesystem::path& sysfs, const std::string& address);
+
 struct CdiRegistry {
   CdiDevices devices;
   std::vector<std::string> errors;  ///< one for each spec that could not be read, naming it and the reason
@@ -59,6 +63,7 @@ bool has_changed(const KernelDevices& devices);
 
 /// Everything known about this machine's devices besides its topology.
 struct Inventory {
+  std::filesystem::path sysfs = {};  ///< empty: not to be looked into
   KernelDevices devices;
   CdiRegistry cdi;
   NvmlDevices nvml;

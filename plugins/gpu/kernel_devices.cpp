@@ -224,6 +224,16 @@ class KernelDeviceReader {
 
 }  // namespace
 
+std::optional<DeviceLocation> locate_pci_device(const fs::path& sysfs, const std::string& address) {
+  const fs::path directory = sysfs / "bus/pci/devices" / address;
+  std::error_code error;
+  if (sysfs.empty() || !fs::is_directory(directory, error)) return std::nullopt;
+  DeviceLocation location{address, parse_number(read_line(directory / "numa_node"))};
+  // A virtual function is where its physical one is.
+  if (!location.node) location.node = parse_number(read_line(directory / "physfn/numa_node"));
+  return location;
+}
+
 KernelDevices read_kernel_devices(const Roots& roots, const std::vector<DeviceKind>& kinds) {
   return KernelDeviceReader(roots).read(kinds);
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 
 #include "plugins/gpu/locality.hpp"
 #include "plugins/gpu/locality_model.hpp"
@@ -22,6 +23,25 @@ std::string count_text(const topolet_request& request, std::size_t free, std::si
   if (free == 0) return "no free CPU is";
   if (request.exclusive == 0) return "free CPUs are";
   return std::to_string(free) + " of " + std::to_string(needed) + (free == 1 ? " CPUs is" : " CPUs are");
+}
+
+/// CPUs outside any node count as one more node.
+std::size_t width_of(const topolet_request& request, const topolet_candidate& candidate) {
+  Set outside(candidate.cpus);
+  for (const topolet_node& node : sdk::nodes(*request.topology)) {
+    if (node.memory_only == 0) outside -= node.cpus;
+  }
+  return sdk::size_of(candidate.nodes) + (outside.empty() ? 0 : 1);
+}
+
+/// That hold the exclusive CPUs; SIZE_MAX if none do, and for a container that shares CPUs.
+std::size_t fewest_nodes_for(const topolet_request& request) {
+  std::size_t fewest = SIZE_MAX;
+  for (const topolet_candidate& candidate : sdk::candidates(request)) {
+    const bool holds_all = request.exclusive != 0 && sdk::size_of(candidate.free) >= request.exclusive_cpus;
+    if (holds_all) fewest = std::min(fewest, width_of(request, candidate));
+  }
+  return fewest;
 }
 
 }  // namespace
@@ -49,6 +69,7 @@ std::vector<Verdict> local_cpu_verdicts(const topolet_request& request, const Co
   Set local;
   for (const LocalCpus& device : locals) local |= device.cpus;
   const std::size_t needed = cpus_needed(request);
+  const std::size_t most_nodes = rules.split == Split::kCpus ? fewest_nodes_for(request) : SIZE_MAX;
   std::vector<Verdict> verdicts;
   for (const topolet_candidate& candidate : sdk::candidates(request)) {
     const std::size_t free = std::min(needed, sdk::size_of_both(candidate.free, local.view()));
@@ -58,7 +79,9 @@ std::vector<Verdict> local_cpu_verdicts(const topolet_request& request, const Co
     if (free == 0 && rules.affinity == Affinity::kRequire) {
       verdicts.push_back({TOPOLET_VERDICT_REJECT, 0, kRequireText + reason});
     } else {
-      const auto score = std::lround(100.0 * static_cast<double>(free) / static_cast<double>(needed));
+      const bool is_too_wide = width_of(request, candidate) > most_nodes;
+      if (is_too_wide) reason += "; split = cpus prefers fewer nodes for all CPUs";
+      const auto score = is_too_wide ? 0 : std::lround(100.0 * static_cast<double>(free) / static_cast<double>(needed));
       verdicts.push_back({TOPOLET_VERDICT_SCORE, static_cast<std::int32_t>(score), std::move(reason)});
     }
   }

@@ -10,7 +10,9 @@ constexpr topolet_option text(topolet_str name, topolet_str value, topolet_str h
   return {name, TOPOLET_OPTION_STRING, 0, value, {nullptr, 0}, 0, 0, help};
 }
 
-constexpr std::array<topolet_option, 9> kOptions = {{
+constexpr std::array<topolet_str, 2> kSplit = {{TOPOLET_STR("device"), TOPOLET_STR("cpus")}};
+
+constexpr std::array<topolet_option, 10> kOptions = {{
     {TOPOLET_STR("affinity"),
      TOPOLET_OPTION_CHOICE,
      0,
@@ -20,6 +22,15 @@ constexpr std::array<topolet_option, 9> kOptions = {{
      0,
      TOPOLET_STR(
          "Whether a container should (prefer) or must (require) run on nodes that are local to all its devices.")},
+    {TOPOLET_STR("split"),
+     TOPOLET_OPTION_CHOICE,
+     0,
+     TOPOLET_STR("device"),
+     {kSplit.data(), kSplit.size()},
+     0,
+     0,
+     TOPOLET_STR("What to do with exclusive CPUs if the node of the devices has room for a part of them only: put that "
+                 "part beside the devices (device), or all on a node that holds them (cpus).")},
     {TOPOLET_STR("keep-free"),
      TOPOLET_OPTION_BOOL,
      0,

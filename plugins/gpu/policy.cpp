@@ -13,6 +13,7 @@
 #include "plugins/gpu/local_cpus.hpp"
 #include "plugins/gpu/proposals.hpp"
 #include "plugins/gpu/text.hpp"
+#include "plugins/gpu/watched_devices.hpp"
 
 namespace topolet::gpu {
 namespace {
@@ -46,6 +47,7 @@ std::string why_missing(const char* option, const std::filesystem::path& directo
 PolicyOptions read_options(const sdk::Options& options) {
   PolicyOptions read;
   if (options["affinity"] == "require") read.rules.affinity = Affinity::kRequire;
+  if (options["split"] == "cpus") read.rules.split = Split::kCpus;
   read.keep_free = options["keep-free"] == "true";
   read.headroom = parse_headroom(trimmed(options["headroom"]));
   read.kinds = parse_device_kinds(options["devices"]);
@@ -69,6 +71,7 @@ Policy::Policy(const sdk::Options& options, const sdk::Host& host) : options_(re
         why_missing("dev-root", options_.roots.dev)}) {
     if (!why.empty()) host_.log(TOPOLET_LOG_WARN, why);
   }
+  inventory_.sysfs = options_.roots.sysfs;
   apply(read_changes(true));
   inventory_.nvml = query_nvml(options_.nvml_library);
   host_.log(TOPOLET_LOG_INFO, "found " + std::to_string(inventory_.devices.locations.size()) + " device nodes, " +
@@ -115,10 +118,15 @@ void Policy::pick(const topolet_pick_request& picking, sdk::Picks& picks) const 
 void Policy::adjust(const topolet_adjust_request& adjusting, sdk::Adjustments& adjustments) const {
   const topolet_request& request = *adjusting.request;
   const DeviceCatalog catalog(*request.topology, inventory_);
+  const ContainerDevices container = container_devices(request);
   std::set<std::string_view> names;
-  for (const Device& device : container_devices(request).devices) names.insert(catalog.name_of(device.ref));
+  for (const Device& device : container.devices) {
+    if (!device.is_watched) names.insert(catalog.name_of(device.ref));
+  }
   names.erase("");
   for (const std::string_view name : names) adjustments.uses(name);
+  const std::string watched = describe_watched(*request.topology, container);
+  if (!watched.empty()) adjustments.reason(watched);
 }
 
 /// Why the machine's files are not used.
@@ -134,6 +142,7 @@ ContainerDevices Policy::container_devices(const topolet_request& request) const
   const DeviceCatalog catalog(*request.topology, inventory_);
   ContainerDevices container = find_container_devices(*request.workload, catalog, options_.kinds);
   add_known_devices(*request.workload, catalog, container);
+  mark_watched(request, catalog, container);
   container.cpu_nodes = inventory_.cpu_nodes;
   if (container.empty()) return container;
   // Files that somebody configured are expected to be of use. Of the defaults nobody expects that they describe a
@@ -149,11 +158,12 @@ ContainerDevices Policy::container_devices(const topolet_request& request) const
 
 std::vector<Verdict> Policy::verdicts(const topolet_request& request) const {
   const ContainerDevices container = container_devices(request);
-  if (std::vector<Verdict> by_cpus = local_cpu_verdicts(request, container, options_.rules); !by_cpus.empty())
-    return by_cpus;
-  if (!container.empty()) return locality_verdicts(request, container, options_.rules);
-  return options_.keep_free ? keep_free_verdicts(request, options_.rules)
-                            : headroom_verdicts(request, options_.headroom);
+  Rules rules = options_.rules;
+  // Who only looks at devices is not denied for being far from some.
+  if (watches_only(container)) rules.affinity = Affinity::kPrefer;
+  if (std::vector<Verdict> by_cpus = local_cpu_verdicts(request, container, rules); !by_cpus.empty()) return by_cpus;
+  if (!container.empty()) return locality_verdicts(request, container, rules);
+  return options_.keep_free ? keep_free_verdicts(request, rules) : headroom_verdicts(request, options_.headroom);
 }
 
 void Policy::tick(const topolet_tick_request& request, sdk::Wishes& /*wishes*/) {

@@ -134,6 +134,25 @@ class Scorer {
 
 }  // namespace
 
+std::optional<std::size_t> narrowest_width(const std::vector<CandidateRank>& ranks) {
+  std::optional<std::size_t> narrowest;
+  for (const CandidateRank& rank : ranks) {
+    if (rank.has_capacity) narrowest = std::min(narrowest.value_or(rank.width), rank.width);
+  }
+  return narrowest;
+}
+
+void put_narrow_first(std::vector<CandidateRank>& ranks, std::size_t devices) {
+  // The scale has room for a few steps only; who is that wide will not mind one node more.
+  constexpr std::size_t kMostNodesCounted = 3;
+  const std::optional<std::size_t> narrowest = narrowest_width(ranks);
+  if (!narrowest) return;
+  for (CandidateRank& rank : ranks) {
+    const std::size_t more_nodes = rank.width - std::min(rank.width, *narrowest);
+    rank.local += (kMostNodesCounted - std::min(more_nodes, kMostNodesCounted)) * (devices + 1);
+  }
+}
+
 /// Only the best and the worst of candidates count, never how many there are. So each rank is looked at once: among
 /// hundreds of candidates there are a few dozen.
 std::vector<std::int32_t> scores_of(const std::vector<CandidateRank>& ranks) {

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 namespace topolet::gpu {
@@ -15,6 +16,12 @@ struct CandidateRank {
   std::size_t width = 0;      ///< nodes
   bool has_capacity = false;  ///< the container fits
 };
+
+/// Ranks sets of more nodes than the narrowest with capacity below all others, as if fewer of the `devices` were local.
+void put_narrow_first(std::vector<CandidateRank>& ranks, std::size_t devices);
+
+/// The nodes of the narrowest set with capacity; nothing if there is none.
+std::optional<std::size_t> narrowest_width(const std::vector<CandidateRank>& ranks);
 
 /// One score for each candidate. More local devices score higher: as far as the scale permits by so much that the best
 /// of them, times the plugin's default weight, outweighs what `numa` subtracts for more nodes and longer distances.

@@ -1,11 +1,29 @@
 #include "plugins/gpu/verdicts.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "plugins/gpu/locality_model.hpp"
 #include "plugins/gpu/ranking.hpp"
 
 namespace topolet::gpu {
+namespace {
+
+bool keeps_cpus_together(const topolet_request& request, const Rules& rules) {
+  return rules.split == Split::kCpus && request.exclusive != 0;
+}
+
+/// What the option adds to the reason of a candidate: where it decides, that is said.
+std::string split_text(const CandidateRank& rank, const std::vector<CandidateRank>& ranks) {
+  const std::size_t narrowest = narrowest_width(ranks).value_or(rank.width);
+  if (rank.width > narrowest) return "; split = cpus prefers " + sdk::counted(narrowest, "node") + " for all CPUs";
+  const bool is_beaten = std::any_of(ranks.begin(), ranks.end(), [&rank](const CandidateRank& other) {
+    return other.has_capacity && other.width > rank.width && other.nearness > rank.nearness;
+  });
+  return is_beaten && rank.has_capacity ? "; split = cpus keeps all CPUs together" : "";
+}
+
+}  // namespace
 
 std::vector<Verdict> locality_verdicts(const topolet_request& request, const ContainerDevices& container,
                                        const Rules& rules) {
@@ -25,6 +43,8 @@ std::vector<Verdict> locality_verdicts(const topolet_request& request, const Con
                      std::max<std::size_t>(1, sdk::size_of(candidate.nodes)),
                      locality.assignable >= cpus_needed(request)});
   }
+  const bool together = keeps_cpus_together(request, rules);
+  if (together) put_narrow_first(ranks, model.device_count());
   const std::vector<std::int32_t> scores = scores_of(ranks);
   std::vector<Verdict> verdicts;
   verdicts.reserve(localities.size());
@@ -33,7 +53,9 @@ std::vector<Verdict> locality_verdicts(const topolet_request& request, const Con
     if (rules.affinity == Affinity::kRequire && model.misses_a_device(localities[i].usable)) {
       verdicts.push_back({TOPOLET_VERDICT_REJECT, 0, kRequireText + model.rejection(candidate, localities[i])});
     } else {
-      verdicts.push_back({TOPOLET_VERDICT_SCORE, scores[i], model.reason(candidate, localities[i])});
+      std::string reason = model.reason(candidate, localities[i]);
+      if (together) reason += split_text(ranks[i], ranks);
+      verdicts.push_back({TOPOLET_VERDICT_SCORE, scores[i], std::move(reason)});
     }
   }
   return verdicts;

@@ -12,9 +12,16 @@ namespace topolet::gpu {
 
 enum class Affinity : std::uint8_t { kPrefer, kRequire };
 
+/// What is divided where no node has both the devices and room for all CPUs.
+enum class Split : std::uint8_t {
+  kDevice,  ///< some CPUs are beside the devices, the others elsewhere
+  kCpus,    ///< nothing: all CPUs are on as few nodes as hold them, wherever the devices are
+};
+
 /// What the options ask for.
 struct Rules {
   Affinity affinity = Affinity::kPrefer;
+  Split split = Split::kDevice;
   bool whole_cores = false;  ///< numa.full-pcpus-only
 };
 
@@ -24,7 +31,8 @@ constexpr const char* kRequireText = "affinity = require: ";
 using sdk::Verdict;
 
 /// One verdict for each candidate. 100 where all devices are local; less by the share and the distance of those that
-/// are not. Among equals, less where CPUs are far from the devices or the devices from each other.
+/// are not. Among equals, less where CPUs are far from the devices or the devices from each other. With Split::kCpus
+/// sets of more nodes than would hold the exclusive CPUs get less than all others.
 std::vector<Verdict> locality_verdicts(const topolet_request& request, const ContainerDevices& container,
                                        const Rules& rules);
 

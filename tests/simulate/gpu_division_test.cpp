@@ -42,6 +42,22 @@ TEST_F(CpusBesideDevices, AreTakenFirstWhereTheyAreTooFew) {
   EXPECT_EQ(create(empty, "a", kSecond, 10000).cpus, CpuSet::range(8, 15) | CpuSet::range(0, 1));
 }
 
+TEST_F(CpusBesideDevices, AreNotSplitOffIfTheyAreToStayTogether) {
+  for (const char* const weight : {"1", "4", "100"}) {
+    const std::string of_gpu = fmt::format("--plugins.weight.gpu={}", weight);
+    SimulatedNode split = two_gpus({of_gpu});
+    split.apply(R"({"op":"occupy","cpus":"8-12"})");
+    EXPECT_EQ(create(split, "a", kSecond, 6000).cpus, CpuSet::range(13, 15) | CpuSet::range(0, 2));
+    SimulatedNode together = two_gpus({of_gpu, "--gpu.split=cpus", "--placement.min-shared-cpus=0"});
+    together.apply(R"({"op":"occupy","cpus":"8-12"})");
+    const OperationResult placed = create(together, "a", kSecond, 6000);
+    EXPECT_EQ(placed.cpus, CpuSet::range(0, 5)) << placed.reason;
+    EXPECT_THAT(placed.reason, HasSubstr("split = cpus keeps all CPUs together"));
+    EXPECT_EQ(create(together, "b", kSecond, 2000).cpus, (CpuSet{14, 15})) << "there is room beside the device";
+    EXPECT_EQ(create(together, "c", kSecond, 3000).cpus.size(), 3U) << "no node holds them";
+  }
+}
+
 TEST_F(CpusBesideDevices, AreSharedAmongTheNodesOfSeveral) {
   SimulatedNode node = two_gpus();
   EXPECT_EQ(create(node, "a", kBoth, 4000).cpus, (CpuSet{0, 1, 8, 9}));

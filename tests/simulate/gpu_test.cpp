@@ -208,6 +208,23 @@ TEST_F(GpuDecisions, TellDevicesApartThatAreOnlyKnownByTheirNode) {
               HasSubstr("2 of 2 devices are local"));
 }
 
+TEST_F(GpuDecisions, LocateFunctionsThatCameLaterAlsoForWhoIsPlacedAnew) {
+  SimulatedNode node = machine("pack:2 numa:1 core:4 pu:1");
+  const std::string function = env("PCIDEVICE_VENDOR_COM_NIC", "0000:65:00.2");
+  EXPECT_EQ(nodes_of(node, create(node, "before", function, 500)), NodeSet{0}) << "nobody knows it";
+  root_.write("sys/bus/pci/devices/0000:65:00.2/numa_node", "1\n");
+  EXPECT_EQ(nodes_of(node, create(node, "after", function, 500)), NodeSet{1});
+  create(node, "web", "", 3000);
+  node.apply(R"({"op":"restart"})");
+  node.apply(R"({"op":"offline","cpus":"4-7"})");
+  node.apply(R"({"op":"online","cpus":"4-7"})");
+  for (const placement::LedgerEntry& entry : node.snapshot().ledger.entries) {
+    if (entry.key.pod_uid != "after") continue;
+    EXPECT_EQ(entry.used_devices, std::vector<std::string>{"0000:65:00.2"});
+    EXPECT_EQ(node.snapshot().topology->nodes_of(entry.placement.cpus), NodeSet{1});
+  }
+}
+
 TEST_F(GpuDecisions, RequireRejectsWhatMissesADevice) {
   const std::vector<std::string> require = {"--gpu.affinity=require", "--placement.min-shared-cpus=0"};
   SimulatedNode node = machine(kDgx2, require);

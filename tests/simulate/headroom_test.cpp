@@ -42,6 +42,28 @@ TEST_F(RoomBesideGpus, IsKnownAlsoForDevicesThatOnlyTheEnvironmentNamesAndAfterA
   EXPECT_EQ(create(made, "web", "", 2000).cpus, CpuSet::range(12, 13)) << "the other GPU is unused";
 }
 
+TEST_F(RoomBesideGpus, IsLeftBesideGpusThatAreOnlyWatched) {
+  const std::vector<std::string> all = {devices("/dev/vacc0\",\"/dev/vacc1"), env("VA_VISIBLE_DEVICES", "all"),
+                                        env("VA_VISIBLE_DEVICES", "0-1")};
+  for (const std::string& exporter : all) {
+    SimulatedNode made = machine("pack:4 numa:1 core:8 pu:1");
+    for (const int number : {0, 1})
+      made.apply(fmt::format(R"({{"op":"device","path":"/dev/vacc{0}","kind":"vacc","nodes":"{0}"}})", number));
+    const OperationResult watching = create(made, "exporter", exporter, 100);
+    EXPECT_THAT(watching.reason, HasSubstr("gpu: it has all 2 GPUs and requests less than one CPU"));
+    for (const char* const pod : {"a", "b"})
+      EXPECT_TRUE(create(made, pod, "", 6000).cpus.is_subset_of(CpuSet::range(16, 31))) << exporter;
+    made.apply(R"({"op":"restart"})");
+    EXPECT_EQ(create(made, "trainer", devices("/dev/vacc0"), 6000).cpus, CpuSet::range(0, 5)) << exporter;
+  }
+}
+
+TEST_F(RoomBesideGpus, IsNotNeededBesideGpusThatSomebodyHasAllOf) {
+  SimulatedNode made = node();
+  create(made, "trainer", env("VA_VISIBLE_DEVICES", "all"), 1500);
+  EXPECT_EQ(create(made, "web", "", 2000).cpus, CpuSet::range(0, 1));
+}
+
 TEST_F(RoomBesideGpus, IsNeededNoMoreOnceItsUserIsGone) {
   SimulatedNode made = node();
   create(made, "trainer", devices("/dev/vacc0"), 2000);

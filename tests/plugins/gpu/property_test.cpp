@@ -53,8 +53,9 @@ struct Scenario {
       if (random() % 3 == 0) taken.insert(cpu);
     }
     ledger->place_exclusive({.name = "other"}, taken);
-    request = std::make_unique<Request>(machine, *ledger, Container{.env = {{"NVIDIA_VISIBLE_DEVICES", gpu_list}}},
-                                        exclusive);
+    // With less than one CPU it would only watch all of them.
+    const Container user{.cpu_request_milli = 1000, .env = {{"NVIDIA_VISIBLE_DEVICES", gpu_list}}};
+    request = std::make_unique<Request>(machine, *ledger, user, exclusive);
     for (std::uint32_t chosen = 1; chosen < 1U << nodes.size(); ++chosen) {
       Set set;
       for (std::size_t i = 0; i < nodes.size(); ++i) {
