@@ -16,12 +16,15 @@
 #include "core/cli/options.hpp"
 #include "core/machine/kubepods.hpp"
 #include "core/machine/machine.hpp"
+#include "core/placement/settings.hpp"
 #include "core/topology/discover.hpp"
 
 namespace topolet::cli {
 namespace {
 
 constexpr std::int64_t kMebibyte = 1 << 20;
+/// As hwloc calls memory that belongs to a GPU.
+constexpr const char* kGpuMemory = "GPUMemory";
 /// The default of the kubelet's evictionHard for memory.available, which the kubelet takes off what pods may request.
 constexpr std::int64_t kDefaultEvictionBytes = 100 * kMebibyte;
 
@@ -30,10 +33,37 @@ struct Reservation {
   std::vector<std::string> cpu_parts;  ///< what they are, for people
   std::int64_t memory_bytes = 0;
   std::vector<std::string> memory_parts;
+  std::string of_isolated;  ///< who gets those of them that the kernel isolates; empty: nobody, or there are none
 };
 
+using placement::IsolatedRule;
+
 bool may_deny_exclusive_cpus(const placement::PlacementRules& rules) {
-  return rules.exclusive != placement::ExclusiveRule::kNever && rules.when_full == placement::WhenFull::kDeny;
+  const bool may_share = rules.when_full == placement::WhenFull::kShare && rules.isolated != IsolatedRule::kAlways;
+  return rules.exclusive != placement::ExclusiveRule::kNever && !may_share;
+}
+
+/// Whether pods can have CPUs that the kernel isolates. What the reserved namespaces alone may take is the system's.
+bool may_have_isolated(const placement::PlacementRules& rules) {
+  if (rules.exclusive == placement::ExclusiveRule::kNever) return false;
+  if (rules.isolated != IsolatedRule::kAnnotated) return true;
+  const auto& permitted = rules.annotations;
+  const bool may_say_so =
+      !permitted || std::find(permitted->begin(), permitted->end(), placement::kIsolatedAnnotation) != permitted->end();
+  return may_say_so && !rules.exclusive_namespaces.empty();
+}
+
+const char* who_gets_isolated(IsolatedRule rule) {
+  switch (rule) {
+    case IsolatedRule::kAnnotated:
+      return "only containers with the annotation topolet.io/isolated, in placement.exclusive-namespaces, get them,\n"
+             "  # others are denied CPUs of their own once the rest is used up";
+    case IsolatedRule::kPrefer:
+      return "a container with CPUs of its own gets some of these, or some of the others, but never of both";
+    case IsolatedRule::kAlways:
+      break;
+  }
+  return "containers with CPUs of their own get only these (placement.isolated = always)";
 }
 
 void reserve(Reservation& reservation, const CpuSet& cpus, std::string_view why) {
@@ -42,12 +72,23 @@ void reserve(Reservation& reservation, const CpuSet& cpus, std::string_view why)
   reservation.cpu_parts.push_back(fmt::format("CPUs {} ({})", cpus.to_string(), why));
 }
 
-/// The kubelet counts every online CPU. Exclusive CPUs come from the shared pool, down to min-shared-cpus.
+/// The kubelet counts every online CPU. Exclusive CPUs come from the shared pool, down to min-shared-cpus, and from
+/// the isolated ones, as far as pods can have these.
 void reserve_cpus(Reservation& reservation, const topology::Topology& topology, const engine::CpuInventory& cpus,
                   const placement::PlacementRules& rules) {
   reserve(reservation, topology.online - cpus.allowed, "outside placement.allowed-cpus or the cgroup of the pods");
   reserve(reservation, cpus.reserved, "placement.reserved-cpus");
-  reserve(reservation, (cpus.isolated & cpus.allowed) - cpus.reserved, "isolated by the kernel");
+  const CpuSet isolated = (cpus.isolated & cpus.allowed) - cpus.reserved;
+  if (!may_have_isolated(rules)) {
+    reserve(reservation, isolated, "isolated by the kernel");
+  } else if (!isolated.empty()) {
+    reservation.of_isolated = fmt::format("CPUs {}, which the kernel isolates:\n  # {}", isolated.to_string(),
+                                          who_gets_isolated(rules.isolated));
+  }
+  if (rules.isolated == IsolatedRule::kAlways && may_deny_exclusive_cpus(rules)) {
+    return reserve(reservation, cpus.allowed - cpus.reserved - cpus.isolated,
+                   "the shared pool, of which no container gets CPUs of its own: placement.isolated = always");
+  }
   if (rules.min_shared_cpus == 0 || !may_deny_exclusive_cpus(rules)) return;
   reservation.cpus += rules.min_shared_cpus;
   reservation.cpu_parts.push_back(
@@ -114,7 +155,8 @@ void reserve(Reservation& reservation, std::int64_t bytes, std::string_view why)
   reservation.memory_parts.push_back(fmt::format("{}Mi ({})", (bytes + kMebibyte - 1) / kMebibyte, why));
 }
 
-/// The kubelet counts the memory of every node. With memory = bind, the plugin numa uses none of memory-only nodes.
+/// The kubelet counts the memory of every node, that of GPUs too. With memory = bind, the plugin numa uses none of
+/// memory-only nodes.
 Status reserve_memory(Reservation& reservation, const topology::Topology& topology,
                       const std::map<std::string, std::string>& numa) {
   const auto value = [&](const char* key) { return numa.count(key) != 0 ? numa.at(key) : std::string(); };
@@ -127,15 +169,19 @@ Status reserve_memory(Reservation& reservation, const topology::Topology& topolo
   }
   std::int64_t reserved = 0;
   std::int64_t memory_only = 0;
+  std::int64_t of_gpus = 0;
   for (std::size_t i = 0; i < topology.nodes.size(); ++i) {
     const topology::Node& node = topology.nodes[i];
-    if (node.memory_only && value("memory") == "bind") {
+    if (node.memory_only && node.subtype == kGpuMemory) {
+      of_gpus += node.memory_bytes;
+    } else if (node.memory_only && value("memory") == "bind") {
       memory_only += node.memory_bytes;
     } else {
       reserved += std::min((*amounts)[i], node.memory_bytes);
     }
   }
   reserve(reservation, reserved, "numa.reserved-memory");
+  reserve(reservation, of_gpus, "memory of GPUs");
   reserve(reservation, memory_only, "nodes without CPUs, which numa.memory = bind leaves unused");
   return {};
 }
@@ -180,6 +226,7 @@ void print(const Reservation& reservation, std::size_t online, const config::Opt
   fmt::print("  # Of {} CPUs online pods can request {}.{}\n", online, online - reservation.cpus,
              reservation.cpu_parts.empty() ? "" : " Not available to them:");
   for (const std::string& part : reservation.cpu_parts) fmt::print("  #   {}\n", part);
+  if (!reservation.of_isolated.empty()) fmt::print("  # Among them are {}.\n", reservation.of_isolated);
   fmt::print("  cpu: \"{}\"\n", reservation.cpus);
   const std::int64_t memory = reservation.memory_bytes - kDefaultEvictionBytes;
   if (memory <= 0) return;

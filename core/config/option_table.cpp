@@ -154,6 +154,11 @@ std::vector<OptionSpec> placement_options() {
              "What to do with a container that requests exclusive CPUs when there are not enough: deny it, or let it "
              "share the pool.",
              {"deny", "share"}),
+      option("isolated", OptionType::kString, {"annotated"},
+             "Who gets exclusive CPUs among those that the kernel isolates (isolcpus): containers with the annotation "
+             "topolet.io/isolated (annotated); all, if enough of these are free, and else others (prefer); all, and no "
+             "others (always). The annotation comes before it.",
+             {"annotated", "prefer", "always"}),
       with_range(option("crash-hold", OptionType::kDuration, {"5m"},
                         "How long the exclusive CPUs of a container that has ended are kept for its next attempt, "
                         "unless another container would be denied, or spread over more NUMA nodes, without them; 0 "

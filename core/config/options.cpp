@@ -294,6 +294,11 @@ placement::ExclusiveRule exclusive_rule(const std::string& value) {
   return value == "annotated" ? placement::ExclusiveRule::kAnnotated : placement::ExclusiveRule::kGuaranteedInteger;
 }
 
+placement::IsolatedRule isolated_rule(const std::string& value) {
+  if (value == "prefer") return placement::IsolatedRule::kPrefer;
+  return value == "always" ? placement::IsolatedRule::kAlways : placement::IsolatedRule::kAnnotated;
+}
+
 /// 'none' is a list of no names.
 std::optional<std::vector<std::string>> permitted_annotations(std::vector<std::string> names) {
   if (has(names, "all")) return std::nullopt;
@@ -313,6 +318,7 @@ PlacementOptions placement_options(const po::variables_map& values) {
   std::erase(placement.rules.exclusive_namespaces, "none");
   placement.rules.when_full =
       text(values, "placement.when-full") == "share" ? placement::WhenFull::kShare : placement::WhenFull::kDeny;
+  placement.rules.isolated = isolated_rule(text(values, "placement.isolated"));
   placement.rules.node_name = text(values, "daemon.node-name");
   placement.rules.annotations = permitted_annotations(list(values, "placement.annotations"));
   placement.rules.crash_hold = *parse_duration(text(values, "placement.crash-hold"));

@@ -9,6 +9,7 @@
 
 #include "core/base/text.hpp"
 #include "core/placement/candidates.hpp"
+#include "core/placement/isolated_choice.hpp"
 #include "core/placement/kept_cpus.hpp"
 #include "core/placement/namespaces.hpp"
 #include "core/placement/placement_builder.hpp"
@@ -35,20 +36,6 @@ std::string free_by_node(const PolicyRequest& request) {
     text += fmt::format("{}node {}: {}", text.empty() ? "" : ", ", candidate.nodes.to_string(), here);
   }
   return text + (text.empty() || outside.empty() ? "" : ", ") + outside;
-}
-
-/// The request without one thing that it can do without; nothing if there is no such thing.
-std::optional<PolicyRequest> relax(const PolicyRequest& request) {
-  if (!request.exclusive) return std::nullopt;
-  PolicyRequest relaxed = request;
-  if (request.may_go_elsewhere()) {
-    relaxed.keep = relaxed.retained_withheld = {};
-  } else if (request.from == CpuSource::kPreferIsolated) {
-    relaxed.from = CpuSource::kPool;
-  } else {
-    return std::nullopt;
-  }
-  return relaxed;
 }
 
 const std::vector<Vote>& votes_for(const PolicyRequest& request, const std::vector<Vote>& votes) {
@@ -201,25 +188,39 @@ class DecisionRun {
     if (request_.from != CpuSource::kPool) {
       if (free >= asked) return std::nullopt;
       return fmt::format(
-          "{} cannot have {} among those that the kernel isolates (annotation topolet.io/isolated): requested={}, "
-          "available={} ({}); {}stop a container that has some of them, isolate more (kernel parameter isolcpus), or "
-          "use "
-          "topolet.io/isolated: prefer",
-          display_name(request_.workload), counted(asked, "exclusive CPU"), asked, free, free_by_node(request_),
-          unmovable_text());
+          "{} cannot have {} among those that the kernel isolates ({}): requested={}, available={} ({}); {}stop a "
+          "container that has some of them, isolate more (kernel parameter isolcpus), or use {}",
+          display_name(request_.workload), counted(asked, "exclusive CPU"), why_isolated(), asked, free,
+          free_by_node(request_), unmovable_text(),
+          is_always() ? "placement.isolated = prefer" : "topolet.io/isolated: prefer");
     }
     const std::size_t available = std::min(spare_cpus(request_.ledger.pool, rules_), free);
     if (available >= asked) return std::nullopt;
     const bool may_share_instead = !request_.must_retain && rules_.when_full != WhenFull::kShare;
     return fmt::format(
-        "{} cannot have {}: requested={}, available={} ({} {} ({}), of which placement.min-shared-cpus keeps "
-        "{} "
-        "shared); {}stop an exclusive container{}",
+        "{} cannot have {}: requested={}, available={} ({} {} ({}), of which placement.min-shared-cpus keeps {} "
+        "shared{}); {}stop an exclusive container{}",
         display_name(request_.workload), counted(asked, "exclusive CPU"), asked, available, counted(free, "CPU"),
         request_.ledger.barred.empty() ? "in the pool" : "of the pool could be given alone", free_by_node(request_),
-        rules_.min_shared_cpus, unmovable_text(),
+        rules_.min_shared_cpus, isolated_text(), unmovable_text(),
         may_share_instead ? ", lower placement.min-shared-cpus, or set placement.when-full = share"
                           : " or lower placement.min-shared-cpus");
+  }
+
+  bool is_always() const {
+    return rules_.isolated == IsolatedRule::kAlways && request_.workload.settings.count(kIsolatedAnnotation) == 0;
+  }
+  const char* why_isolated() const {
+    if (request_.must_retain && !request_.keep.empty()) return "where it has its CPUs";
+    return is_always() ? "placement.isolated = always" : "annotation topolet.io/isolated";
+  }
+  /// What the kernel keeps apart, where that was tried or would help.
+  std::string isolated_text() const {
+    const std::size_t isolated = request_.ledger.isolated.size();
+    const bool was_tried = cpu_source(request_.workload, rules_) != CpuSource::kPool;
+    if ((isolated == 0 && !was_tried) || request_.must_retain) return "";
+    return fmt::format("; {} free of those that the kernel isolates{}", isolated,
+                       was_tried ? "" : ", which placement.isolated says who gets");
   }
 
   /// Who is in the way for as long as it stays there: "fin/a/main runs on CPUs 0-3 and cannot be moved; ".
@@ -273,9 +274,9 @@ class DecisionRun {
   }
 
   Decision when_full(const char* code, std::string reason) {
-    const bool must_be_exclusive = request_.must_retain || request_.from == CpuSource::kIsolated;
+    const bool must_be_exclusive = request_.must_retain || request_.from != CpuSource::kPool;
     const bool shares = rules_.when_full == WhenFull::kShare && !must_be_exclusive;
-    if (!request_.exclusive || !shares || relax(request_)) return deny(code, std::move(reason));
+    if (!request_.exclusive || !shares || request_.may_go_elsewhere()) return deny(code, std::move(reason));
     PolicyRequest shared = request_;
     shared.share(NotExclusive::kNodeFull);
     Decision decision = DecisionRun(shared, rules_, votes_).run();
@@ -483,18 +484,21 @@ PolicyRequest make_request(std::shared_ptr<const topology::Topology> topology, L
   request.why_not_exclusive = claim.why_not;
   if (kubelet_hands_out_cpusets || !workload.kubelet_cpus.empty()) request.share(NotExclusive::kKubeletHandsOutCpus);
   request.shared_mode = shared_mode(workload, rules);
-  if (request.exclusive) request.from = cpu_source_annotation(workload);
+  if (request.exclusive) request.from = cpu_source(workload, rules);
   request.whole_pool = cpus_annotation(workload) == CpusAnnotation::kNone;
   request.workload = std::move(workload);
   return request;
 }
 
-Decision decide(const PolicyRequest& request, const PlacementRules& rules, const std::vector<Vote>& votes) {
-  std::deque<PolicyRequest>
-      relaxed;  // all of them live to the end: what is made of a request may be kept by its address
+namespace {
+
+/// All that live as long as the decision: what is made of a request may be kept by its address.
+using Requests = std::deque<PolicyRequest>;
+
+/// With the former CPUs, if they are as good as others.
+Decision decide_from(const PolicyRequest& request, const PlacementRules& rules, const std::vector<Vote>& votes,
+                     Requests& requests) {
   const PolicyRequest* asked = &request;
-  if (std::optional<PolicyRequest> wider = with_proposals(request, votes))
-    asked = &relaxed.emplace_back(*std::move(wider));
   std::optional<Decision> again;
   while (true) {
     Decision decision = DecisionRun(*asked, rules, votes).run();
@@ -506,10 +510,25 @@ Decision decide(const PolicyRequest& request, const PlacementRules& rules, const
       if (again) decision.reason += fmt::format("; {}, which it had, would suit it less", named("CPU", request.keep));
       return decision;
     }
-    std::optional<PolicyRequest> less = relax(*asked);
-    if (!less) return decision;
-    asked = &relaxed.emplace_back(*std::move(less));
+    if (!asked->may_go_elsewhere()) return decision;
+    PolicyRequest& anywhere = requests.emplace_back(*asked);
+    anywhere.keep = anywhere.retained_withheld = {};
+    asked = &anywhere;
   }
+}
+
+}  // namespace
+
+Decision decide(const PolicyRequest& request, const PlacementRules& rules, const std::vector<Vote>& votes) {
+  Requests requests;
+  const PolicyRequest* asked = &request;
+  if (std::optional<PolicyRequest> wider = with_proposals(request, votes))
+    asked = &requests.emplace_back(*std::move(wider));
+  if (!asked->exclusive || asked->from != CpuSource::kPreferIsolated)
+    return decide_from(*asked, rules, votes, requests);
+  return decide_by_preference(*asked, [&](PolicyRequest from_some) {
+    return decide_from(requests.emplace_back(std::move(from_some)), rules, votes, requests);
+  });
 }
 
 }  // namespace topolet::placement

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace topolet::placement {
@@ -13,10 +14,15 @@ namespace topolet::placement {
 /// nobody.
 enum class ExclusiveRule : std::uint8_t { kGuaranteedInteger, kAnnotated, kNever };
 enum class WhenFull : std::uint8_t { kDeny, kShare };
+/// Whose exclusive CPUs are among those that the kernel isolates: of containers whose annotation says so; of all if
+/// there are enough, else they are from the pool; of all, and no others.
+enum class IsolatedRule : std::uint8_t { kAnnotated, kPrefer, kAlways };
+std::string_view to_string(IsolatedRule rule);  // "annotated", "prefer", "always"
 
 struct PlacementRules {
   ExclusiveRule exclusive = ExclusiveRule::kGuaranteedInteger;
   WhenFull when_full = WhenFull::kDeny;
+  IsolatedRule isolated = IsolatedRule::kAnnotated;
   std::uint32_t min_shared_cpus = 1;
   std::vector<std::string> reserved_namespaces = {"kube-system"};
   /// Patterns of the namespaces whose pods may take more than they request, in which * is any text; the reserved ones

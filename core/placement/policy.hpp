@@ -159,6 +159,8 @@ struct PolicyRequest {
   std::vector<NodeSet> excluded_node_sets = {};  ///< no candidates, whoever proposes them
   bool whole_pool = false;                       ///< the container wishes for no preference: no policy is asked
   CpuSource from = CpuSource::kPool;
+  /// With kPreferIsolated, where a scheduler has counted on CPUs of the pool: those come first, in its zone.
+  bool zone_is_of_pool = false;
   /// Exclusive CPUs that the container has or had. It gets all of them, or as many as it requests if they are more. Of
   /// a container without CPUs of its own: the shared ones that it has and keeps, no more and no fewer.
   CpuSet keep;

@@ -23,6 +23,8 @@ constexpr std::size_t kLongestQuoted = 100;
 constexpr const char* kCpusAnnotation = "cpus";
 constexpr const char* kExclusiveWord = "exclusive";
 constexpr const char* kIfWholeWord = "exclusive-if-whole";
+constexpr const char* kPreferWord = "prefer";
+constexpr const char* kRequireWord = "require";
 
 struct KnownValues {
   std::string_view name;
@@ -32,7 +34,7 @@ struct KnownValues {
 /// The annotations that the core reads itself, with the values they may have.
 const std::vector<KnownValues>& allowed_values() {
   static const std::vector<KnownValues> kKnown = {{kCpusAnnotation, {kExclusiveWord, "shared", "none"}},
-                                                  {kIsolatedAnnotation, {"prefer", "require"}}};
+                                                  {kIsolatedAnnotation, {kPreferWord, kRequireWord}}};
   return kKnown;
 }
 
@@ -105,10 +107,16 @@ class SettingsReader {
   Settings settings_;
 };
 
+/// Whether topolet.io/isolated asks for no others than the CPUs that the operator gives to those without it.
+bool is_given_anyway(std::string_view isolated, IsolatedRule rule) {
+  return rule == IsolatedRule::kPrefer || (rule == IsolatedRule::kAlways && isolated == kRequireWord);
+}
+
 /// Takes out of the settings what would take more than the container requests.
-void limit_to_request(Settings& settings, const KnownAnnotations& known) {
+void limit_to_request(Settings& settings, const KnownAnnotations& known, IsolatedRule isolated) {
   for (auto it = settings.values.begin(); it != settings.values.end();) {
-    const TakingAnnotation* const mark = known.find_taking(it->first, it->second);
+    const TakingAnnotation* mark = known.find_taking(it->first, it->second);
+    if (it->first == kIsolatedAnnotation && is_given_anyway(it->second, isolated)) mark = nullptr;
     if (mark != nullptr) settings.not_taken.push_back(*mark);
     it = mark != nullptr ? settings.values.erase(it) : std::next(it);
   }
@@ -161,7 +169,7 @@ Result<Settings> read_settings(const Workload& workload, const PlacementRules& r
   if (!settings) return settings;
   if (known.silent_plugins.empty())
     std::erase_if(settings->values, [&](const auto& of) { return !known.has(of.first); });
-  if (!may_take_more_than_requested(workload, rules)) limit_to_request(*settings, known);
+  if (!may_take_more_than_requested(workload, rules)) limit_to_request(*settings, known, rules.isolated);
   return settings;
 }
 
@@ -187,10 +195,16 @@ CpusAnnotation cpus_annotation(const Workload& workload) {
   return cpus == "none" ? CpusAnnotation::kNone : CpusAnnotation::kAbsent;
 }
 
-CpuSource cpu_source_annotation(const Workload& workload) {
+std::string_view to_string(IsolatedRule rule) {
+  if (rule == IsolatedRule::kPrefer) return "prefer";
+  return rule == IsolatedRule::kAlways ? "always" : "annotated";
+}
+
+CpuSource cpu_source(const Workload& workload, const PlacementRules& rules) {
   const std::string_view isolated = setting(workload, kIsolatedAnnotation);
-  if (isolated == "require") return CpuSource::kIsolated;
-  return isolated == "prefer" ? CpuSource::kPreferIsolated : CpuSource::kPool;
+  if (isolated == kRequireWord) return CpuSource::kIsolated;
+  if (isolated == kPreferWord || rules.isolated == IsolatedRule::kPrefer) return CpuSource::kPreferIsolated;
+  return rules.isolated == IsolatedRule::kAlways ? CpuSource::kIsolated : CpuSource::kPool;
 }
 
 }  // namespace topolet::placement

@@ -45,7 +45,8 @@ Result<Settings> read_settings(const Workload& workload, const std::optional<std
 /// The same by the operator's rules, and only what `known` has, unless some plugin does not say what it reads. Outside
 /// placement.exclusive-namespaces what would take more from others than the container requests is left out, and
 /// topolet.io/cpus = exclusive counts for whole CPUs only: its setting is "exclusive-if-whole", which no pod can write,
-/// so that it means the same when the container is resized. The settings of a container stay as they were when it was
+/// so that it means the same when the container is resized. topolet.io/isolated counts there as far as
+/// placement.isolated gives the same to those without it. The settings of a container stay as they were when it was
 /// created.
 Result<Settings> read_settings(const Workload& workload, const PlacementRules& rules, const KnownAnnotations& known);
 
@@ -67,7 +68,7 @@ CpusAnnotation cpus_annotation(const Workload& workload);
 /// As if its annotation could have a fractional request rounded up.
 Workload with_rounded_request(Workload workload);
 
-/// topolet.io/isolated.
-CpuSource cpu_source_annotation(const Workload& workload);
+/// Where exclusive CPUs come from: as topolet.io/isolated says, or else placement.isolated.
+CpuSource cpu_source(const Workload& workload, const PlacementRules& rules);
 
 }  // namespace topolet::placement

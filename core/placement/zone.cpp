@@ -44,6 +44,12 @@ ZoneOfContainer zone_on(NodeSet nodes) {
   return {std::move(nodes), ""};
 }
 
+bool is_in_list(const Json& annotation, const char* member, const std::string& name) {
+  const auto list = annotation.find(member);
+  if (list == annotation.end() || !list->is_array()) return false;
+  return std::find(list->begin(), list->end(), Json(name)) != list->end();
+}
+
 /// Of an annotation for this node.
 Result<ZoneOfContainer> read_nodes(const std::string& text, const Json& annotation, const std::string& container) {
   const auto zones = annotation.find("zones");
@@ -91,7 +97,9 @@ Result<ZoneOfContainer> read_zone(const Workload& workload, const PlacementRules
     return ignored(fmt::format("it is for node {}, and this is node {} (daemon.node-name)",
                                printable(name, kLongestNodeName), printable(rules.node_name, kLongestNodeName)));
   }
-  return read_nodes(text, annotation, workload.key.name);
+  Result<ZoneOfContainer> zone = read_nodes(text, annotation, workload.key.name);
+  if (zone && zone->nodes) zone->is_of_pool = is_in_list(annotation, "pool", workload.key.name);
+  return zone;
 }
 
 Workload with_zone(Workload workload, const NodeSet& nodes) {

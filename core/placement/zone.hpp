@@ -19,11 +19,13 @@ inline constexpr const char* kZoneAnnotation = "zone";
 struct ZoneOfContainer {
   std::optional<NodeSet> nodes;  ///< never an empty set; absent: the scheduler has chosen none for it
   std::string ignored;           ///< why the annotation does not count, for the reason of the decision; empty: it does
+  bool is_of_pool = false;       ///< it has counted on CPUs of the pool, not on isolated ones
 };
 
 /// Reads {"v":1,"node":"n1","zones":[1],"containers":{"main":[1]}}. What `containers` says of the container counts; one
-/// that is not named there has no zone. Without `containers`, `zones` is that of every container. Other members are
-/// left to those who write them.
+/// that is not named there has no zone. Without `containers`, `zones` is that of every container. `pool` lists those
+/// for which CPUs of the pool were counted on where isolated ones might do as well. Other members are left to those who
+/// write them.
 ///
 /// Ignored is what is meant for somebody else: another version, the name of another node (pods are copied with their
 /// annotations), and an annotation that `rules` do not permit. INVALID_ARGUMENT for any other shape.

@@ -27,12 +27,24 @@ std::string option_of(const Report& report, const std::string& refusal) {
 
 std::optional<std::string> describe_shared_minimum(const config::PlacementOptions& options,
                                                    const engine::CpuInventory& cpus) {
+  const bool from_pool = options.rules.isolated == placement::IsolatedRule::kAnnotated ||
+                         !cpus.isolated.intersects(cpus.allowed - cpus.reserved);
+  if (!from_pool) return std::nullopt;
   const std::size_t pool = (cpus.allowed - cpus.reserved - cpus.isolated).size();
   if (options.rules.min_shared_cpus < pool) return std::nullopt;
   return fmt::format(
       "placement.min-shared-cpus = {} keeps the whole pool of {} shared: no container can get exclusive CPUs; lower it "
       "if some are to",
       options.rules.min_shared_cpus, counted(pool, "CPU"));
+}
+
+std::optional<std::string> describe_no_isolated(const config::PlacementOptions& options,
+                                                const engine::CpuInventory& cpus) {
+  const bool needs_some = options.rules.isolated == placement::IsolatedRule::kAlways &&
+                          options.rules.exclusive != placement::ExclusiveRule::kNever;
+  if (!needs_some || cpus.isolated.intersects(cpus.allowed - cpus.reserved)) return std::nullopt;
+  return "placement.isolated = always, and the kernel isolates no CPU that containers may use: no container can get "
+         "exclusive CPUs; isolate some (kernel parameter isolcpus), or set prefer";
 }
 
 void check_machine(Report& report) {
@@ -60,6 +72,9 @@ void check_machine(Report& report) {
     }
     if (const auto all_shared = describe_shared_minimum(options, machine.cpus)) {
       report.warning("placement.min-shared-cpus", *all_shared);
+    }
+    if (const auto none_isolated = describe_no_isolated(options, machine.cpus)) {
+      report.warning("placement.isolated", *none_isolated);
     }
     return;
   }

@@ -31,5 +31,8 @@ Findings check(const config::RawConfig& raw);
 /// That placement.min-shared-cpus leaves no CPU to be exclusive; none if it does.
 std::optional<std::string> describe_shared_minimum(const config::PlacementOptions& options,
                                                    const engine::CpuInventory& cpus);
+/// The same of placement.isolated.
+std::optional<std::string> describe_no_isolated(const config::PlacementOptions& options,
+                                                const engine::CpuInventory& cpus);
 
 }  // namespace topolet::preflight

@@ -139,6 +139,7 @@ v1::Cpus cpus_of(const engine::CpuInventory& inventory, const CpuSet& pool, cons
   cpus.set_reserved(inventory.reserved.to_string());
   cpus.set_isolated(free_isolated.to_string());
   cpus.set_pool(pool.to_string());
+  cpus.set_all_isolated(((inventory.isolated & inventory.allowed) - inventory.reserved).to_string());
   return cpus;
 }
 
@@ -241,12 +242,17 @@ Result<v1::FitsResponse> answer_of(const engine::Fits& fits) {
   response.set_kubelet_hands_out_cpus(fits.kubelet_hands_out_cpus);
   response.set_node_name(fits.node_name);
   response.set_ignores_zones(fits.ignores_zones);
+  response.set_isolated(std::string(to_string(fits.isolated)));
+  for (const std::string& name : fits.reserved_namespaces) response.add_reserved_namespaces(name);
+  for (const std::string& pattern : fits.exclusive_namespaces) response.add_exclusive_namespaces(pattern);
   for (const engine::NodeFit& node : fits.nodes) {
     v1::NodeFit& told = *response.add_nodes();
     told.set_os_index(node.node);
     told.set_exclusive_cpus(node.exclusive_cpus);
     told.set_booked_memory_bytes(node.booked_memory_bytes);
     told.set_shared_cpus(node.shared_cpus);
+    told.set_pool_cpus(node.pool_cpus);
+    told.set_isolated_cpus(node.isolated_cpus);
     for (const auto& [size, bytes] : node.booked_huge_page_bytes)
       (*told.mutable_booked_huge_page_bytes())[size] = bytes;
   }

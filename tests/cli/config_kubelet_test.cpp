@@ -48,6 +48,26 @@ TEST(ConfigKubelet, LeavesOutIsolatedCpus) {
               AllOf(HasSubstr("\n  cpu: \"7\"\n"), HasSubstr("CPUs 2-5 (isolated by the kernel)")));
 }
 
+/// With CPUs 2-5 isolated, and 0-1 reserved.
+std::string with_isolated(const std::string& placement) {
+  const TempDir directory;
+  const std::string config = directory.write("topolet.conf", "[placement]\nreserved-cpus = 0-1\n" + placement);
+  return topolet({"config", "kubelet", "--config", config, "--topology", kMachine, "--isolated-cpus", "1-5"}).text;
+}
+
+TEST(ConfigKubelet, CountsIsolatedCpusWherePodsCanHaveThem) {
+  EXPECT_THAT(with_isolated("isolated = prefer\n"),
+              AllOf(HasSubstr("\n  cpu: \"3\"\n"), HasSubstr("Among them are CPUs 2-5, which the kernel isolates:"),
+                    Not(HasSubstr("isolated by the kernel"))));
+  EXPECT_THAT(with_isolated("exclusive-namespaces = rt-*\n"), HasSubstr("\n  cpu: \"3\"\n"));
+  EXPECT_THAT(with_isolated("isolated = always\n"),
+              AllOf(HasSubstr("\n  cpu: \"12\"\n"), HasSubstr("CPUs 6-15 (the shared pool, of which no container")))
+      << "no more than can be granted";
+  for (const char* nobody : {"exclusive-namespaces = rt-*\nannotations = cpus\n", "isolated = annotated\n"})
+    EXPECT_THAT(with_isolated(nobody), HasSubstr("\n  cpu: \"7\"\n")) << nobody;
+  EXPECT_THAT(with_isolated("isolated = always\nexclusive = never\n"), HasSubstr("\n  cpu: \"6\"\n"));
+}
+
 TEST(ConfigKubelet, KeepsNothingBackForSharedContainersThatNobodyDisplaces) {
   for (const char* rule : {"exclusive = never", "when-full = share"}) {
     EXPECT_THAT(kubelet_config(std::string("[placement]\nmin-shared-cpus = 4\n") + rule + "\n").text,

@@ -70,6 +70,7 @@ TEST(Options, HaveDefaults) {
   EXPECT_THAT(options.placement.rules.reserved_namespaces, ElementsAre("kube-system"));
   EXPECT_THAT(options.placement.rules.exclusive_namespaces, IsEmpty());
   EXPECT_EQ(options.placement.rules.when_full, placement::WhenFull::kDeny);
+  EXPECT_EQ(options.placement.rules.isolated, placement::IsolatedRule::kAnnotated);
   EXPECT_FALSE(options.placement.rules.annotations.has_value()) << "all";
   EXPECT_EQ(options.placement.rules.crash_hold, milliseconds(300000));
   EXPECT_FALSE(options.placement.rules.memory_migrate);
@@ -93,7 +94,7 @@ TEST(Options, AreReadFromTheFile) {
       "[placement]\nreserved-cpus = 0-1\nallowed-cpus = 0-7\nmin-shared-cpus = 2\nexclusive = never\n"
       "annotations = cpus\nannotations = smt\ncrash-hold = 0\nmemory-migrate = true\n"
       "reserved-namespaces = a\nreserved-namespaces = b\nexclusive-namespaces = db\nexclusive-namespaces = "
-      "t-*\nwhen-full = share\npending-timeout = 1m30s\ndeadline-ms = 7\n"
+      "t-*\nwhen-full = share\nisolated = prefer\npending-timeout = 1m30s\ndeadline-ms = 7\n"
       "decision-ms = 600000\n"
       "plugin-timeout = 3s\n"
       "handlers = youki\n"
@@ -120,6 +121,7 @@ TEST(Options, AreReadFromTheFile) {
   EXPECT_THAT(options.placement.rules.reserved_namespaces, ElementsAre("a", "b"));
   EXPECT_THAT(options.placement.rules.exclusive_namespaces, ElementsAre("db", "t-*"));
   EXPECT_EQ(options.placement.rules.when_full, placement::WhenFull::kShare);
+  EXPECT_EQ(options.placement.rules.isolated, placement::IsolatedRule::kPrefer);
   EXPECT_THAT(options.placement.rules.annotations.value(), ElementsAre("cpus", "smt"));
   EXPECT_EQ(options.placement.rules.crash_hold, milliseconds(0));
   EXPECT_TRUE(options.placement.rules.memory_migrate);

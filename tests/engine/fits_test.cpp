@@ -198,6 +198,27 @@ TEST_F(FitsTest, LeavesOutIsolatedCpus) {
   EXPECT_THAT(fits(ledger()), ElementsAre(Node(0, 6), Node(1, 7)));
 }
 
+TEST_F(FitsTest, CountsIsolatedCpusWhereContainersGetThem) {
+  rules_.min_shared_cpus = 0;
+  isolated_ = {2, 3, 8, 9, 10, 11, 12};
+  EXPECT_THAT(fits(ledger()), ElementsAre(Node(0, 6), Node(1, 3)));
+  EXPECT_EQ(last_.nodes[1].pool_cpus, 3U);
+  EXPECT_EQ(last_.nodes[1].isolated_cpus, 5U);
+  rules_.isolated = placement::IsolatedRule::kPrefer;
+  EXPECT_THAT(fits(ledger()), ElementsAre(Node(0, 6), Node(1, 5)));
+  EXPECT_THAT(fits(ledger({exclusive("a", {8, 9, 10})}), {guaranteed("p", 2)}), ElementsAre(Node(0, 6), Node(1, 3)))
+      << "the pending one has isolated CPUs of node 0";
+  EXPECT_EQ(last_.nodes[0].isolated_cpus + last_.nodes[1].isolated_cpus, 2U);
+  rules_.isolated = placement::IsolatedRule::kAlways;
+  EXPECT_THAT(fits(ledger()), ElementsAre(Node(0, 2), Node(1, 5)));
+  rules_.reserved_namespaces = {"system"};
+  EXPECT_THAT(fits(ledger(), {guaranteed("p", 8)}), ElementsAre(Node(0, 2), Node(1, 5)));
+  ASSERT_THAT(last_.unplaced, SizeIs(1));
+  EXPECT_THAT(last_.unplaced.front().reason, HasSubstr("placement.isolated = always"));
+  EXPECT_THAT(last_.reserved_namespaces, ElementsAre("system"));
+  EXPECT_EQ(last_.isolated, placement::IsolatedRule::kAlways);
+}
+
 TEST_F(FitsTest, GivesNothingWhileTheKubeletHandsOutCpus) {
   Allocation bound = exclusive("a", {0, 1});
   bound.workload.kubelet_cpus = {0, 1};

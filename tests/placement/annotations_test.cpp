@@ -1,4 +1,5 @@
 // What decide() makes of annotations, of CPUs that a container had, and of CPUs that are not alike.
+#include "core/placement/reason_codes.hpp"
 #include "tests/placement/machine.hpp"
 
 namespace topolet::placement {
@@ -156,6 +157,58 @@ TEST(Isolated, PreferredCpusGiveWayToThePool) {
   EXPECT_EQ(node.run(wishing(guaranteed("a", 2), "isolated", "prefer")).placement.cpus, CpuSet::range(2, 3));
   EXPECT_EQ(node.run(wishing(guaranteed("b", 2), "isolated", "prefer")).placement.cpus, CpuSet::range(0, 1))
       << "one isolated CPU is left, which is not mixed with others";
+}
+
+TEST(Isolated, CpusAreForAllWhereTheNodePrefersThem) {
+  IsolatedNode node;
+  node.rules.isolated = IsolatedRule::kPrefer;
+  EXPECT_EQ(node.run(guaranteed("a", 2)).placement.cpus, CpuSet::range(2, 3));
+  const Decision of_pool = node.run(guaranteed("b", 2));
+  EXPECT_EQ(of_pool.placement.cpus, CpuSet::range(0, 1)) << of_pool.reason;
+  EXPECT_EQ(node.run(guaranteed("c", 1)).placement.cpus, CpuSet{7});
+  EXPECT_TRUE(node.ask(wishing(guaranteed("d", 2), "isolated", "require")).denied) << "the annotation comes first";
+  const Decision denied = node.ask(guaranteed("e", 3));
+  ASSERT_TRUE(denied.denied);
+  EXPECT_NE(denied.reason.find("requested=3, available=2"), std::string::npos) << denied.reason;
+  EXPECT_NE(denied.reason.find("0 free of those that the kernel isolates)"), std::string::npos) << denied.reason;
+  EXPECT_EQ(node.ask(besteffort("f")).placement.cpus, CpuSet::range(4, 6));
+}
+
+TEST(Isolated, CpusAreAllThereIsWhereTheNodeSaysSo) {
+  IsolatedNode node;
+  node.rules.isolated = IsolatedRule::kAlways;
+  EXPECT_EQ(node.run(guaranteed("a", 2)).placement.cpus, CpuSet::range(2, 3));
+  node.rules.when_full = WhenFull::kShare;
+  const Decision denied = node.ask(guaranteed("b", 2));
+  ASSERT_TRUE(denied.denied) << "whatever is done with others";
+  EXPECT_EQ(denied.reason_code, reason_code::kTooFewIsolatedCpus);
+  EXPECT_NE(denied.reason.find("(placement.isolated = always): requested=2, available=1"), std::string::npos)
+      << denied.reason;
+  EXPECT_EQ(node.ask(wishing(guaranteed("c", 2), "isolated", "prefer")).placement.cpus, CpuSet::range(0, 1))
+      << "the annotation comes first";
+}
+
+TEST(Isolated, CpusOrThoseOfThePoolAreSharedOnlyIfBothAreShort) {
+  IsolatedNode node;
+  node.rules.isolated = IsolatedRule::kPrefer;
+  node.rules.when_full = WhenFull::kShare;
+  EXPECT_EQ(node.run(guaranteed("a", 4)).placement.cpus, (CpuSet{0, 1, 4, 5}));
+  EXPECT_EQ(node.run(guaranteed("b", 3)).placement.mode, Mode::kExclusive);
+  EXPECT_EQ(node.run(guaranteed("c", 1)).placement.mode, Mode::kShared);
+}
+
+TEST(Isolated, FormerCpusOfThePoolAreThoseAgainWhileIsolatedOnesAreShort) {
+  IsolatedNode node;
+  node.rules.isolated = IsolatedRule::kPrefer;
+  const auto again = [&node](const CpuSet& former, std::int64_t cpus) {
+    PolicyRequest request = node.request(guaranteed("again", cpus));
+    request.keep = former;
+    return decide(request, node.rules, node.votes).placement.cpus;
+  };
+  EXPECT_EQ(again({4, 5}, 2), CpuSet::range(2, 3)) << "there are enough now";
+  node.run(guaranteed("a", 2));
+  EXPECT_EQ(again({4, 5}, 2), CpuSet::range(4, 5));
+  EXPECT_EQ(again({7}, 1), CpuSet{7});
 }
 
 TEST(Isolated, CpusCountNotForThePoolsMinimum) {

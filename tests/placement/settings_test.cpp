@@ -83,6 +83,22 @@ TEST(Settings, LeaveOutWhatTakesMoreThanIsRequested) {
   EXPECT_TRUE(harmless.not_taken.empty());
 }
 
+TEST(Settings, AskForIsolatedCpusAsFarAsTheNodeGivesThemToOthersToo) {
+  const auto left = [](const char* isolated, IsolatedRule rule) {
+    PlacementRules rules;
+    rules.isolated = rule;
+    const Settings settings = ruled(annotated({{"topolet.io/isolated", isolated}}), "web", rules);
+    EXPECT_EQ(settings.values.size() + settings.not_taken.size(), 1U);
+    return settings.values.contains("isolated");
+  };
+  EXPECT_FALSE(left("require", IsolatedRule::kAnnotated));
+  EXPECT_FALSE(left("prefer", IsolatedRule::kAnnotated));
+  EXPECT_TRUE(left("require", IsolatedRule::kPrefer));
+  EXPECT_TRUE(left("prefer", IsolatedRule::kPrefer));
+  EXPECT_TRUE(left("require", IsolatedRule::kAlways));
+  EXPECT_FALSE(left("prefer", IsolatedRule::kAlways)) << "CPUs of the pool are given to nobody there";
+}
+
 TEST(Settings, LeaveOutWhatTheContainerSaysLastAndNotWhatItOverrode) {
   const Workload workload =
       annotated({{"topolet.io/smt", "share"}, {"topolet.io/containers", R"({"main": {"topolet.io/smt": "isolate"}})"}});

@@ -53,6 +53,18 @@ TEST(Zone, IsWhatTheAnnotationHasForTheContainer) {
   EXPECT_EQ(read_of(guaranteed("main", 2)), "none");
 }
 
+TEST(Zone, TellsWhoseCpusAreOfThePool) {
+  const auto is_of_pool = [](const char* rest, const std::string& container = "main") {
+    return read_zone(zone_annotated(std::string(R"({"v":1,"node":"n1","zones":[1])") + rest + "}", container),
+                     rules_on("n1"))
+        ->is_of_pool;
+  };
+  EXPECT_TRUE(is_of_pool(R"(,"pool":["side","main"])"));
+  EXPECT_FALSE(is_of_pool(R"(,"pool":["side"])"));
+  EXPECT_FALSE(is_of_pool(""));
+  EXPECT_FALSE(is_of_pool(R"(,"pool":{"main":1})")) << "somebody else's";
+}
+
 TEST(Zone, OfAnotherNodeOrVersionIsIgnored) {
   EXPECT_EQ(read_of(zone_annotated(kOfTheExtender), rules_on("n2")),
             "annotation topolet.io/zone is ignored: it is for node n1, and this is node n2 (daemon.node-name)");

@@ -34,8 +34,12 @@ topology::DiscoverOptions machine_named(const std::string& name) {
 }
 
 SimulatedNode::SimulatedNode(const std::string& machine, const std::vector<std::string>& flags,
+                             const SimulationOptions& options)
+    : SimulatedNode(machine_named(machine), flags, options) {}
+
+SimulatedNode::SimulatedNode(const topology::DiscoverOptions& machine, const std::vector<std::string>& flags,
                              const SimulationOptions& options) {
-  auto made = Simulation::make(machine_named(machine), setup_of(flags), options);
+  auto made = Simulation::make(machine, setup_of(flags), options);
   if (!made) throw std::logic_error(made.error().message);
   simulation_ = *std::move(made);
 }

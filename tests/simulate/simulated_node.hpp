@@ -19,6 +19,8 @@ class SimulatedNode {
   /// `flags`: as topoletd's, such as "--plugins.enable=numa". Throws if there is no such simulation.
   explicit SimulatedNode(const std::string& machine, const std::vector<std::string>& flags = {},
                          const SimulationOptions& options = {});
+  explicit SimulatedNode(const topology::DiscoverOptions& machine, const std::vector<std::string>& flags = {},
+                         const SimulationOptions& options = {});
 
   /// Throws for a line that is no operation.
   OperationResult apply(const std::string& line);

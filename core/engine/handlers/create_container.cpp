@@ -88,6 +88,7 @@ Status CreateContainer::read_annotations() {
   Result<placement::ZoneOfContainer> zone = read_zone(workload_, deps_.placer.rules());
   if (!zone) return zone.error();
   zone_ = std::move(zone->nodes);
+  zone_is_of_pool_ = zone->is_of_pool;
   if (!zone->ignored.empty()) reason_suffix_ += "; " + zone->ignored;
   return {};
 }
@@ -219,6 +220,7 @@ Plan CreateContainer::plan(const std::vector<placement::ContainerKey>& supersede
   Placer::Constraints constraints;
   constraints.keep = deps_.ledger().former_placement(workload_.key);
   constraints.zone = zone_;
+  constraints.zone_is_of_pool = zone_is_of_pool_;
   std::vector<placement::ContainerKey> over = superseded;
   if (const Allocation* init = deps_.ledger().find_ended_init(workload_.key); init != nullptr)
     over.push_back(init->workload.key);

@@ -76,6 +76,7 @@ class CreateContainer : public std::enable_shared_from_this<CreateContainer> {
   std::uint32_t detours_ = 0;          ///< how often it was decided anew, as others did not leave its CPUs
   std::string reason_suffix_;          ///< for the decision's reason
   std::optional<NodeSet> zone_;        ///< where a scheduler has reserved room for it
+  bool zone_is_of_pool_ = false;       ///< as in PolicyRequest
   std::vector<std::string> warnings_;  ///< about the pod's annotations; they are in the suffix, too
 };
 

@@ -151,6 +151,9 @@ class Computation {
         });
     const placement::PlacementRules& rules = placer_.rules();
     fits_.node_name = rules.node_name;
+    fits_.reserved_namespaces = rules.reserved_namespaces;
+    fits_.exclusive_namespaces = rules.exclusive_namespaces;
+    fits_.isolated = rules.isolated;
     fits_.ignores_zones = rules.annotations && std::find(rules.annotations->begin(), rules.annotations->end(),
                                                          placement::kZoneAnnotation) == rules.annotations->end();
   }
@@ -179,6 +182,7 @@ class Computation {
     workload.pod_nodes = ledger_.nodes_of_pod(key.pod_uid, workload.key.sandbox_id);
     Placer::Constraints constraints;
     constraints.zone = std::move(zone->nodes);
+    constraints.zone_is_of_pool = zone->is_of_pool;
     constraints.keep = pending.grows.empty() ? ledger_.former_placement(workload.key) : former;
     Plan plan = plan_near(workload, std::move(constraints), nodes_with_cpus(*placer_.topology(), pending.device_nodes));
     if (plan.decision.denied) return fits_.unplaced.push_back({key, plan.decision.reason});
@@ -196,9 +200,9 @@ class Computation {
     fits_.gives_exclusive_cpus =
         placement::exclusive_cpus_for(new_container(1), placer_.rules()) > 0 && !fits_.kubelet_hands_out_cpus;
     for (const topology::Node& node : placer_.topology()->nodes) {
-      const bool has_some = fits_.gives_exclusive_cpus && !node.memory_only;
-      fits_.nodes.push_back({node.os_index, has_some ? lowered(node, most_on(node)) : 0});
+      fits_.nodes.push_back({.node = node.os_index});
       if (node.memory_only) continue;
+      if (fits_.gives_exclusive_cpus) add_exclusive_cpus(node, fits_.nodes.back());
       const CpuSet shared = (ledger_.pool() & node.cpus) - ledger_.free_reserved();
       fits_.nodes.back().shared_cpus = static_cast<std::uint32_t>(shared.size());
     }
@@ -371,24 +375,35 @@ class Computation {
     return cpus - std::min(cpus, missing_cpus(told->second, nominal_milli(placer_.topology().get(), node.os_index)));
   }
 
-  std::uint32_t most_on(const topology::Node& node) {
+  void add_exclusive_cpus(const topology::Node& node, NodeFit& fit) {
+    fit.pool_cpus = lowered(node, most_on(node, placement::CpuSource::kPool));
+    fit.isolated_cpus = lowered(node, most_on(node, placement::CpuSource::kIsolated));
+    const placement::CpuSource from = placement::cpu_source(new_container(1), placer_.rules());
+    if (from != placement::CpuSource::kIsolated) fit.exclusive_cpus = fit.pool_cpus;
+    if (from != placement::CpuSource::kPool) fit.exclusive_cpus = std::max(fit.exclusive_cpus, fit.isolated_cpus);
+  }
+
+  std::uint32_t most_on(const topology::Node& node, placement::CpuSource from) {
     const placement::PlacementRules& rules = placer_.rules();
     // On a machine of one node and CPUs outside it, the machine has the same nodes and comes after the node.
     const auto& candidates = placer_.candidates();
     const auto here = std::find_if(candidates.begin(), candidates.end(),
                                    [&node](const auto& other) { return other.nodes == NodeSet{node.os_index}; });
     if (here == candidates.end()) return 0;
-    const CpuSet& pool = ledger_.pool();
-    const CpuSet open = (pool & node.cpus) - ledger_.barred_for(nullptr);
-    const std::size_t most = std::min(open.size(), placement::spare_cpus(pool, rules));
+    const bool is_of_pool = from == placement::CpuSource::kPool;
+    const CpuSet& source = is_of_pool ? ledger_.pool() : ledger_.free_isolated();
+    std::size_t most = ((source & node.cpus) - ledger_.barred_for(nullptr)).size();
+    if (is_of_pool) most = std::min(most, placement::spare_cpus(source, rules));
     return LargestGranted(static_cast<std::uint32_t>(most), threads_of_largest_core(*placer_.topology(), node.cpus),
-                          [&](std::uint32_t cpus) { return gets(node, *here, cpus); })
+                          [&](std::uint32_t cpus) { return gets(node, *here, cpus, from); })
         .find();
   }
 
-  bool gets(const topology::Node& node, const placement::Candidate& here, std::uint32_t cpus) const {
+  bool gets(const topology::Node& node, const placement::Candidate& here, std::uint32_t cpus,
+            placement::CpuSource from) const {
     Placer::Constraints constraints;
     constraints.exact_candidate = here;
+    constraints.only_from = from;
     const placement::Decision decision = placer_.plan(ledger_, new_container(cpus), constraints).decision;
     const placement::Placement& placement = decision.placement;
     return !decision.denied && placement.mode == placement::Mode::kExclusive && placement.cpus.size() == cpus &&

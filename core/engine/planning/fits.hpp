@@ -10,6 +10,7 @@
 
 #include "core/base/index_set.hpp"
 #include "core/base/result.hpp"
+#include "core/placement/placement_rules.hpp"
 #include "core/placement/workload.hpp"
 
 namespace topolet::engine {
@@ -26,6 +27,9 @@ struct NodeFit {
   std::int64_t booked_memory_bytes = 0;
   std::map<std::string, std::int64_t> booked_huge_page_bytes = {};  ///< the same by page size, "2MB"
   std::uint32_t shared_cpus = 0;  ///< but for the reserved ones, those that no container has alone
+  /// Of `exclusive_cpus`: what one could have that gets CPUs of the pool, and what one that gets isolated ones.
+  std::uint32_t pool_cpus = 0;
+  std::uint32_t isolated_cpus = 0;
 
   friend bool operator==(const NodeFit&, const NodeFit&) = default;
 };
@@ -63,13 +67,17 @@ struct Fits {
   bool has_own_exclusives = false;      ///< some container has CPUs alone that the kubelet has not given it
   std::string node_name;                ///< the node that zones have to be for
   bool ignores_zones = false;           ///< the operator permits no zones
-  bool lost_votes = false;              ///< in some decision a policy was not heard: all this may be wrong
+  std::vector<std::string> reserved_namespaces = {};  ///< as in PlacementRules, as the next two
+  std::vector<std::string> exclusive_namespaces = {};
+  placement::IsolatedRule isolated = placement::IsolatedRule::kAnnotated;
+  bool lost_votes = false;  ///< in some decision a policy was not heard: all this may be wrong
 };
 
 /// What one new container, Guaranteed and without devices and annotations, would be given at most on each node with
 /// CPUs if it had to be there: as many as it asked for, by a plan of `placer`. The policies are shown the node as the
-/// only candidate. CPUs that are kept for the next attempts of containers count as free: they yield. All 0 where no
-/// such container gets CPUs of its own, as while the kubelet hands them out.
+/// only candidate. CPUs that are kept for the next attempts of containers count as free: they yield. Where it would have
+/// isolated CPUs or those of the pool (placement.isolated), what of the two is more. All 0 where no such container gets
+/// CPUs of its own, as while the kubelet hands them out.
 ///
 /// `pending` are placed first, in this order, those of a pod one after the other, as if they were created now: where
 /// they must, with CPUs that are kept for others. One that the ledger has, by the pod's uid and its name, is

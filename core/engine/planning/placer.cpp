@@ -84,12 +84,21 @@ placement::PolicyRequest Placer::request(const Ledger& ledger, const placement::
     request.keep = constraints.keep.cpus;
     request.retained_withheld = constraints.keep.withheld | core_siblings_of(*deps_.topology, constraints.keep.cpus);
     request.must_retain = constraints.must_retain;
+    request.zone_is_of_pool = constraints.zone_is_of_pool;
+    if (constraints.only_from) request.from = *constraints.only_from;
+    if (request.must_retain && !request.keep.empty()) {
+      // It grows where it is, whatever the rules would give it now.
+      const bool has_isolated = request.keep.intersects(request.ledger.isolated);
+      request.from = has_isolated ? placement::CpuSource::kIsolated : placement::CpuSource::kPool;
+    }
   }
   const auto admits = [&constraints](const placement::Candidate& candidate) { return constraints.admits(candidate); };
   if (request.exclusive || !constraints.also_among.empty()) {
     request.candidates = deps_.candidates;
     if (request.exclusive)
       add_emptiest_nodes(request.candidates, *request.topology, request.free(), request.exclusive_cpus);
+    if (request.exclusive && request.from == placement::CpuSource::kPreferIsolated)
+      add_emptiest_nodes(request.candidates, *request.topology, request.ledger.pool, request.exclusive_cpus);
     for (const NodeSet& nodes : constraints.also_among) add_proposed(request.candidates, *request.topology, nodes);
     std::erase_if(request.candidates, std::not_fn(admits));
   } else {

@@ -42,9 +42,11 @@ class Placer {
     std::uint32_t exclusive_cpus = 0;                     ///< how many of its own, if any; 0: as many as it asks for
     /// Its present or former exclusive CPUs, to be used again, with `keep.withheld` and the idle threads of the cores.
     placement::Placement keep = {};
-    bool must_retain = false;               ///< as in PolicyRequest
-    std::optional<NodeSet> stay_near = {};  ///< as in PolicyRequest
-    std::optional<NodeSet> zone = {};       ///< where a scheduler has reserved room for it
+    bool must_retain = false;                            ///< as in PolicyRequest
+    std::optional<NodeSet> stay_near = {};               ///< as in PolicyRequest
+    std::optional<NodeSet> zone = {};                    ///< where a scheduler has reserved room for it
+    bool zone_is_of_pool = false;                        ///< as in PolicyRequest
+    std::optional<placement::CpuSource> only_from = {};  ///< exclusive CPUs of these only, whatever the rules say
     /// As in PolicyRequest: all decisions of plans that share it have one time together.
     std::chrono::steady_clock::time_point plan_began = std::chrono::steady_clock::now();
 
