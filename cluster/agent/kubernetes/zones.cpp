@@ -1,6 +1,7 @@
 #include "cluster/agent/kubernetes/zones.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -29,19 +30,29 @@ constexpr const char* kGeneration = "topolet.io/generation";
 constexpr const char* kTouched = "topolet.io/touched";
 constexpr const char* kHeartbeat = "topolet.io/heartbeat";
 constexpr const char* kIgnoresZones = "topolet.io/ignores-zones";
-constexpr std::array<const char*, 10> kOurAttributes = {"topologyManagerPolicy",
+constexpr const char* kIsolated = "topolet.io/isolated";
+constexpr const char* kReservedNamespaces = "topolet.io/reserved-namespaces";
+constexpr const char* kExclusiveNamespaces = "topolet.io/exclusive-namespaces";
+constexpr std::array<const char*, 13> kOurAttributes = {"topologyManagerPolicy",
                                                         "topologyManagerScope",
                                                         "topologyManagerMaxNUMANodes",
                                                         "nodeTopologyPodsFingerprint",
                                                         "nodeTopologyPodsFingerprintMethod",
                                                         "topolet.io/acked",
+                                                        kIsolated,
+                                                        kReservedNamespaces,
+                                                        kExclusiveNamespaces,
                                                         kGeneration,
                                                         kTouched,
                                                         kHeartbeat,
                                                         kIgnoresZones};
 constexpr const char* kCpus = "topolet.io/cpus";
 constexpr const char* kEffectiveCapacity = "topolet.io/effective-cpu-milli";
-constexpr std::array<const char*, 2> kOurZoneAttributes = {kCpus, kEffectiveCapacity};
+constexpr const char* kPoolCpus = "topolet.io/pool-cpus";
+constexpr const char* kIsolatedCpus = "topolet.io/isolated-cpus";
+constexpr std::array<const char*, 4> kOurZoneAttributes = {kCpus, kEffectiveCapacity, kPoolCpus, kIsolatedCpus};
+/// As hwloc calls memory that belongs to a GPU.
+constexpr const char* kGpuMemory = "GPUMemory";
 /// The kubelet's own limit, which schedulers take where nothing is said.
 constexpr int kUsualMaxNodes = 8;
 
@@ -85,6 +96,10 @@ EnforcedPolicy enforced_policy(const watch::v1::Snapshot& node, const watch::v1:
   return {option_of(numa, "policy", "best-effort"), option_of(numa, "scope", "container")};
 }
 
+std::string list_of(const google::protobuf::RepeatedPtrField<std::string>& names) {
+  return fmt::format("{}", fmt::join(names, ","));
+}
+
 class ZonesBuilder {
  public:
   explicit ZonesBuilder(const TopologyFacts& facts)
@@ -92,7 +107,9 @@ class ZonesBuilder {
         machine_(facts.node.machine()),
         allowed_(cpus_in(facts.node.cpus().allowed())),
         reserved_(cpus_in(facts.node.cpus().reserved())),
-        reserved_memory_(option_of(numa_plugin(facts.node), "reserved-memory", "")) {
+        isolated_(cpus_in(facts.node.cpus().all_isolated())),
+        reserved_memory_(option_of(numa_plugin(facts.node), "reserved-memory", "")),
+        binds_memory_(option_of(numa_plugin(facts.node), "memory", "none") == "bind") {
     for (const watch::v1::NodeFit& fit : facts.fits.nodes()) fits_[fit.os_index()] = &fit;
     for (int i = 0; i < machine_.nodes_size(); ++i) booked_memory_.push_back(0);
     for (int i = 0; i < machine_.nodes_size(); ++i) {
@@ -101,8 +118,12 @@ class ZonesBuilder {
   }
 
   json zones() const {
+    std::map<int, json> filled;
+    for (int i = 0; i < machine_.nodes_size(); ++i) {
+      if (json here = resources(i); !here.empty()) filled.emplace(i, std::move(here));
+    }
     json zones = json::array();
-    for (int i = 0; i < machine_.nodes_size(); ++i) zones.push_back(zone(i));
+    for (const auto& [position, here] : filled) zones.push_back(zone(position, here, filled));
     return zones;
   }
 
@@ -113,10 +134,12 @@ class ZonesBuilder {
     return found == fits_.end() ? nullptr : found->second;
   }
 
-  json zone(int position) const {
+  /// `others`: the zones that there are, by position.
+  json zone(int position, const json& resources, const std::map<int, json>& others) const {
     const watch::v1::Node& here = node(position);
-    json zone = {{"name", zone_name(here.os_index())}, {"type", "Node"}, {"resources", resources(position)}};
+    json zone = {{"name", zone_name(here.os_index())}, {"type", "Node"}, {"resources", resources}};
     zone["attributes"] = json::array({attribute(kCpus, here.cpus())});
+    add_cpus_by_source(position, zone["attributes"]);
     for (const watch::v1::Capacity& told : facts_.node.capacities()) {
       if (told.node() == here.os_index())
         zone["attributes"].push_back(attribute(kEffectiveCapacity, std::to_string(told.effective_cpu_milli())));
@@ -125,6 +148,7 @@ class ZonesBuilder {
       for (int to = 0; to < machine_.nodes_size(); ++to) {
         const int index = position * machine_.nodes_size() + to;
         if (index >= machine_.distances_size()) break;
+        if (!others.contains(to)) continue;
         zone["costs"].push_back({{"name", zone_name(node(to).os_index())}, {"value", machine_.distances(index)}});
       }
     }
@@ -136,10 +160,9 @@ class ZonesBuilder {
     json list = json::array();
     const watch::v1::NodeFit* fit = fit_of(position);
     if (!here.memory_only()) {
-      const CpuSet cpus = cpus_in(here.cpus());
-      const auto allocatable = static_cast<std::int64_t>(((cpus & allowed_) - reserved_).size());
-      list.push_back(
-          resource("cpu", static_cast<std::int64_t>(cpus.size()), allocatable, available_cpus(fit, allocatable)));
+      const auto capacity = static_cast<std::int64_t>(cpus_in(here.cpus()).size());
+      const std::int64_t allocatable = allocatable_cpus(here);
+      list.push_back(resource("cpu", capacity, allocatable, available_cpus(fit, allocatable)));
     }
     add_memory(position, list);
     for (const auto& [resource_name, by_node] : facts_.devices) {
@@ -154,6 +177,28 @@ class ZonesBuilder {
     return list;
   }
 
+  CpuSet usable_cpus(const watch::v1::Node& node) const { return (cpus_in(node.cpus()) & allowed_) - reserved_; }
+
+  /// Isolated CPUs count where containers without an annotation get them.
+  std::int64_t allocatable_cpus(const watch::v1::Node& node) const {
+    CpuSet cpus = usable_cpus(node);
+    const std::string& rule = facts_.fits.isolated();
+    if (facts_.fits.gives_exclusive_cpus() && rule == "annotated") cpus -= isolated_;
+    if (facts_.fits.gives_exclusive_cpus() && rule == "always") cpus &= isolated_;
+    return static_cast<std::int64_t>(cpus.size());
+  }
+
+  /// On a machine with isolated CPUs: what one container may have of them and of the others, and how many there are.
+  void add_cpus_by_source(int position, json& attributes) const {
+    const CpuSet isolated = usable_cpus(node(position)) & isolated_;
+    const watch::v1::NodeFit* fit = fit_of(position);
+    const bool are_told = !isolated_.empty() || facts_.fits.isolated() == "always";
+    if (!are_told || fit == nullptr || node(position).memory_only() || !facts_.fits.gives_exclusive_cpus()) return;
+    const std::size_t others = (usable_cpus(node(position)) - isolated).size();
+    attributes.push_back(attribute(kPoolCpus, fmt::format("{}/{}", fit->pool_cpus(), others)));
+    attributes.push_back(attribute(kIsolatedCpus, fmt::format("{}/{}", fit->isolated_cpus(), isolated.size())));
+  }
+
   /// Where topoletd gives nobody CPUs alone, others may have given them: the kubelet does so on a node that nobody
   /// knows.
   std::int64_t available_cpus(const watch::v1::NodeFit* fit, std::int64_t allocatable) const {
@@ -163,9 +208,9 @@ class ZonesBuilder {
   }
 
   void add_memory(int position, json& list) const {
-    const std::size_t from = memory_node_of(position);
-    const watch::v1::Node& has = node(static_cast<int>(from));
-    if (has.memory_bytes() <= 0) return;
+    const auto from = static_cast<std::size_t>(position);
+    const watch::v1::Node& has = node(position);
+    if (has.memory_bytes() <= 0 || is_memory_unused(has)) return;
     std::int64_t allocatable = has.memory_bytes() - reserved_memory_of(reserved_memory_, has.os_index());
     // protobuf's maps have no order.
     const std::map<std::int64_t, std::int64_t> pages(has.huge_pages().begin(), has.huge_pages().end());
@@ -191,6 +236,16 @@ class ZonesBuilder {
     return booked;
   }
 
+  /// Memory that no container is bound to: with memory = bind that beside no CPUs, unless there is no other; and never
+  /// that of GPUs.
+  bool is_memory_unused(const watch::v1::Node& node) const {
+    if (!node.memory_only()) return false;
+    if (node.subtype() == kGpuMemory) return true;
+    return binds_memory_ && std::any_of(machine_.nodes().begin(), machine_.nodes().end(), [](const auto& other) {
+             return !other.memory_only() && other.memory_bytes() > 0;
+           });
+  }
+
   /// The node whose memory the CPUs of a node use: itself, or the nearest one with memory.
   std::size_t memory_node_of(int position) const {
     if (node(position).memory_only() || node(position).memory_bytes() > 0) return static_cast<std::size_t>(position);
@@ -208,7 +263,9 @@ class ZonesBuilder {
   const watch::v1::Machine& machine_;
   const CpuSet allowed_;
   const CpuSet reserved_;
+  const CpuSet isolated_;
   const std::string reserved_memory_;
+  const bool binds_memory_;
   std::map<std::uint32_t, const watch::v1::NodeFit*> fits_;
   std::vector<std::int64_t> booked_memory_;  ///< by position
 };
@@ -241,6 +298,20 @@ void set_attribute(json& object, const char* name, const std::string& value) {
     }
   }
   attributes.push_back(attribute(name, value));
+}
+
+/// By resource; CPUs also by where they come from.
+std::map<std::string, std::int64_t> available_in(const json& zone) {
+  std::map<std::string, std::int64_t> available;
+  for (const json& resource : list_field(zone, "resources"))
+    available[text_field(resource, "name")] = parse_units(text_field(resource, "available")).value_or(0);
+  for (const json& attribute : list_field(zone, "attributes")) {
+    const std::string name = text_field(attribute, "name");
+    if (name != kPoolCpus && name != kIsolatedCpus) continue;
+    const std::string value = text_field(attribute, "value");
+    available[name] = parse_units(value.substr(0, value.find('/'))).value_or(0);
+  }
+  return available;
 }
 
 /// What is ours in an object, but for what changes without meaning.
@@ -303,6 +374,11 @@ json make_topology_object(const TopologyFacts& facts) {
   for (const auto& [word, text] : setup_warnings(facts.node_name, facts.fits))
     why_ignored += (why_ignored.empty() ? "" : ",") + word;
   if (!why_ignored.empty()) object["attributes"].push_back(attribute(kIgnoresZones, why_ignored));
+  if (!facts.fits.isolated().empty()) {
+    object["attributes"].push_back(attribute(kIsolated, facts.fits.isolated()));
+    object["attributes"].push_back(attribute(kReservedNamespaces, list_of(facts.fits.reserved_namespaces())));
+    object["attributes"].push_back(attribute(kExclusiveNamespaces, list_of(facts.fits.exclusive_namespaces())));
+  }
   return object;
 }
 
@@ -333,11 +409,9 @@ bool has_grown(const json& before, const json& now) {
   for (const json& zone : list_field(now, "zones")) {
     const json* old = zone_in(before, text_field(zone, "name"));
     if (old == nullptr) return true;
-    std::map<std::string, std::int64_t> had;
-    for (const json& resource : list_field(*old, "resources"))
-      had[text_field(resource, "name")] = parse_units(text_field(resource, "available")).value_or(0);
-    for (const json& resource : list_field(zone, "resources")) {
-      if (parse_units(text_field(resource, "available")).value_or(0) > had[text_field(resource, "name")]) return true;
+    std::map<std::string, std::int64_t> had = available_in(*old);
+    for (const auto& [name, amount] : available_in(zone)) {
+      if (amount > had[name]) return true;
     }
   }
   return false;

@@ -35,9 +35,10 @@ struct TopologyFacts {
   std::string acknowledged;
 };
 
-/// A zone for each NUMA node. Amounts of memory are what containers may have: less what is reserved, and what is in
-/// huge pages. A node with CPUs and without memory has the memory of the nearest one. Of a device that is local to
-/// several nodes each counts it.
+/// A zone for each NUMA node that has something to offer. Amounts of memory are what containers may have: less what is
+/// reserved, and what is in huge pages; none of memory that topoletd binds nobody to, and none of GPUs. What the CPUs
+/// of a node without memory take of a neighbour's counts there. Of a device that is local to several nodes each counts
+/// it.
 nlohmann::json make_topology_object(const TopologyFacts& facts);
 
 /// `ours` with what others have written into `current`: attributes that are not ours, of the object and of its zones,

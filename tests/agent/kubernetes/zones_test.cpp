@@ -173,7 +173,7 @@ TEST(SetupWarnings, AreOfWhatNobodyCanMean) {
   EXPECT_THAT(warnings.at("node-name"), ::testing::HasSubstr("set daemon.node-name = n1"));
 }
 
-TEST_F(ZonesTest, OfCpusWithoutMemoryHaveThatOfTheNearestNode) {
+TEST_F(ZonesTest, OfCpusWithoutMemoryHaveNone) {
   node_.mutable_machine()->mutable_nodes(0)->set_memory_bytes(0);
   node_.mutable_machine()->mutable_nodes(0)->clear_huge_pages();
   add_node(5, "", 32 * kGibibyte);
@@ -182,11 +182,76 @@ TEST_F(ZonesTest, OfCpusWithoutMemoryHaveThatOfTheNearestNode) {
   for (const std::uint32_t distance : {10, 21, 17, 21, 10, 28, 17, 28, 10})
     node_.mutable_machine()->add_distances(distance);
   const json object = make();
-  EXPECT_EQ(resource(object, 0, "memory"), amounts(8 * kGibibyte, 8 * kGibibyte, 7 * kGibibyte))
-      << "of node 3, where 1 GiB is booked";
-  EXPECT_EQ(resource(object, 1, "memory"), amounts(8 * kGibibyte, 8 * kGibibyte, 7 * kGibibyte));
+  EXPECT_EQ(resource(object, 0, "cpu"), "4/3/2");
+  EXPECT_EQ(resource(object, 0, "memory"), "(none)");
+  EXPECT_EQ(resource(object, 1, "memory"), amounts(8 * kGibibyte, 8 * kGibibyte, 7 * kGibibyte))
+      << "where what runs on node 0 has 1 GiB";
   EXPECT_EQ(resource(object, 2, "memory"), amounts(32 * kGibibyte, 32 * kGibibyte, 30 * kGibibyte));
   EXPECT_EQ(resource(object, 2, "cpu"), "(none)");
+}
+
+TEST_F(ZonesTest, HaveNoMemoryThatNobodyIsBoundTo) {
+  add_node(5, "", 32 * kGibibyte).mutable_huge_pages()->insert({2 << 20, 512});
+  add_node(6, "", 96 * kGibibyte).set_subtype("GPUMemory");
+  add_node(7, "", 0);
+  node_.mutable_machine()->clear_distances();
+  for (int i = 0; i < 25; ++i) node_.mutable_machine()->add_distances(i % 6 == 0 ? 10 : 20);
+  const auto names = [](const json& object) {
+    std::vector<std::string> found;
+    for (const json& zone : object["zones"]) found.push_back(zone["name"]);
+    return found;
+  };
+  EXPECT_THAT(names(make()), ElementsAre("node-0", "node-3", "node-5")) << "nobody uses the memory of GPUs";
+  EXPECT_EQ(make()["zones"][0]["costs"].size(), 3U);
+  enable_numa(false, {{"memory", "bind"}});
+  const json bound = make();
+  EXPECT_THAT(names(bound), ElementsAre("node-0", "node-3"));
+  EXPECT_EQ(bound["zones"][1]["costs"],
+            json({{{"name", "node-0"}, {"value", 20}}, {{"name", "node-3"}, {"value", 10}}}));
+  devices_["vendor.com/gpu"][6] = {2, 1};
+  const json with_gpu = make();
+  EXPECT_THAT(names(with_gpu), ElementsAre("node-0", "node-3", "node-6"));
+  EXPECT_EQ(resource(with_gpu, 2, "memory"), "(none)");
+  devices_.clear();
+  for (int i = 0; i < 2; ++i) node_.mutable_machine()->mutable_nodes(i)->set_memory_bytes(0);
+  EXPECT_THAT(names(make()), ElementsAre("node-0", "node-3", "node-5")) << "there is no other memory to be bound to";
+}
+
+TEST_F(ZonesTest, TellWhoGetsIsolatedCpusAndWhichNamespacesAreReserved) {
+  const json untold = make();
+  EXPECT_EQ(attribute(untold, "topolet.io/isolated"), "(none)") << "a topoletd that does not tell";
+  EXPECT_EQ(attribute(untold, "topolet.io/reserved-namespaces"), "(none)");
+  fits_.set_isolated("annotated");
+  fits_.add_reserved_namespaces("kube-system");
+  fits_.add_reserved_namespaces("monitoring");
+  fits_.add_exclusive_namespaces("rt-*");
+  EXPECT_EQ(attribute(make(), "topolet.io/isolated"), "annotated");
+  EXPECT_EQ(attribute(make(), "topolet.io/reserved-namespaces"), "kube-system,monitoring");
+  EXPECT_EQ(attribute(make(), "topolet.io/exclusive-namespaces"), "rt-*");
+  EXPECT_EQ(attribute(make()["zones"][0], "topolet.io/isolated-cpus"), "(none)") << "there are none";
+  EXPECT_FALSE(tell_the_same(untold, make()));
+  node_.mutable_cpus()->set_all_isolated("2-3");
+  fits_.mutable_nodes(0)->set_pool_cpus(1);
+  fits_.mutable_nodes(0)->set_isolated_cpus(2);
+  fits_.mutable_nodes(1)->set_pool_cpus(4);
+  const json annotated = make();
+  EXPECT_EQ(resource(annotated, 0, "cpu"), "4/1/1");
+  EXPECT_EQ(attribute(annotated["zones"][0], "topolet.io/pool-cpus"), "1/1");
+  EXPECT_EQ(attribute(annotated["zones"][0], "topolet.io/isolated-cpus"), "2/2");
+  EXPECT_EQ(attribute(annotated["zones"][1], "topolet.io/pool-cpus"), "4/4");
+  EXPECT_EQ(attribute(annotated["zones"][1], "topolet.io/isolated-cpus"), "0/0");
+  fits_.set_isolated("prefer");
+  EXPECT_EQ(resource(make(), 0, "cpu"), "4/3/2");
+  fits_.set_isolated("always");
+  EXPECT_EQ(resource(make(), 0, "cpu"), "4/2/2");
+  EXPECT_EQ(attribute(make()["zones"][0], "topolet.io/pool-cpus"), "1/1");
+  const json before = make();
+  fits_.mutable_nodes(0)->set_isolated_cpus(1);
+  EXPECT_FALSE(tell_the_same(before, make()));
+  EXPECT_FALSE(has_grown(before, make()));
+  EXPECT_TRUE(has_grown(make(), before));
+  fits_.set_gives_exclusive_cpus(false);
+  EXPECT_EQ(attribute(make()["zones"][0], "topolet.io/isolated-cpus"), "(none)") << "nobody gets any";
 }
 
 TEST_F(ZonesTest, CountDevicesThatAreGivenOutAndThoseThatWillBe) {
