@@ -9,6 +9,7 @@
 #include <tuple>
 #include <utility>
 
+#include "cluster/extender/choose_alike.hpp"
 #include "cluster/extender/room.hpp"
 
 namespace topolet::extender {
@@ -375,7 +376,7 @@ bool fits_empty_node(const NodeZones& node, const Demand& demand) {
 
 }  // namespace
 
-Result<Choice> choose_zones(const FreeZones& zones, const Demand& demand) {
+Result<Choice> choose_among_alike(const FreeZones& zones, const Demand& demand) {
   if (const Status usable = check_usable(zones); !usable) return usable.error();
   Result<Choice> choice = ZoneChooser(zones, demand).choose();
   if (choice || demand.containers.size() == 1) return choice;

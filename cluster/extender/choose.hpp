@@ -36,19 +36,23 @@ struct ContainerZones {
 
 /// How good a choice is.
 struct Fit {
-  std::size_t most_zones = 0;     ///< of the container with the most
+  std::size_t most_zones = 0;     ///< of the container with the most; 0: none has CPUs of its own
   std::int64_t preference = 0;    ///< by the strategy: more is better
   std::int64_t effective = 1000;  ///< permille of the CPUs of its zones that can be had at present
 };
 
 struct Choice {
-  std::vector<ContainerZones> containers;  ///< in the demand's order
+  std::vector<ContainerZones> containers;  ///< in the demand's order, those with CPUs of their own there
+  /// Names of those that have CPUs of the pool where they would have isolated ones if there were more.
+  std::vector<std::string> of_pool;
   /// What to keep free for it, by position in node.zones. Of a container on several zones it is not known how much it
   /// takes from each, and more may be free there when it comes: of each, all that it may.
   std::vector<Amounts> taken;
   Fit fit;
 };
 
+/// By the node's rules: without containers where the pod has no CPUs of its own there.
+///
 /// FAILED_PRECONDITION says in a few words why there is none: "no zone has 8 free CPUs, the best has 4: not now".
 Result<Choice> choose_zones(const FreeZones& zones, const Demand& demand);
 

@@ -4,15 +4,19 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "cluster/api/json_fields.hpp"
+#include "cluster/extender/own_cpus.hpp"
 #include "core/base/pattern.hpp"
 #include "core/base/text.hpp"
 
 namespace topolet::extender {
 namespace {
+
+using Why = ContainerDemand::Why;
 
 constexpr std::int64_t kMilli = 1000;
 constexpr std::size_t kLongestValue = 60;
@@ -38,25 +42,32 @@ Status read_annotation(const api::Pod& pod, const char* name, Result<Word> (*par
   return {};
 }
 
-/// What the pod says of a container's CPUs: exclusive, shared or none; empty where it says nothing.
+/// What the pod says of its containers' CPUs; empty where it says nothing.
 class CpusAnnotations {
  public:
-  explicit CpusAnnotations(const api::Pod& pod) {
-    if (const auto found = pod.annotations.find("topolet.io/cpus"); found != pod.annotations.end())
-      of_pod_ = found->second;
+  explicit CpusAnnotations(const api::Pod& pod) : of_pod_(pod.annotations) {
     if (const auto found = pod.annotations.find("topolet.io/containers"); found != pod.annotations.end())
       of_containers_ = nlohmann::json::parse(found->second, nullptr, false);
   }
-  std::string of(const std::string& container) const {
-    for (const char* name : {"cpus", "topolet.io/cpus"}) {
-      std::string own = api::text_field(of_containers_, container, name);
-      if (!own.empty()) return own;
-    }
-    return of_pod_;
+  /// exclusive, shared or none.
+  std::string cpus(const std::string& container) const { return value("cpus", container); }
+  ContainerDemand::Isolated isolated(const std::string& container) const {
+    const std::string told = value("isolated", container);
+    if (told == "require") return ContainerDemand::Isolated::kRequire;
+    return told == "prefer" ? ContainerDemand::Isolated::kPrefer : ContainerDemand::Isolated::kNone;
   }
 
  private:
-  std::string of_pod_;
+  std::string value(const std::string& name, const std::string& container) const {
+    for (const std::string& key : {name, "topolet.io/" + name}) {
+      std::string own = api::text_field(of_containers_, container, key.c_str());
+      if (!own.empty()) return own;
+    }
+    const auto found = of_pod_.find("topolet.io/" + name);
+    return found == of_pod_.end() ? "" : found->second;
+  }
+
+  const std::map<std::string, std::string>& of_pod_;
   nlohmann::json of_containers_;
 };
 
@@ -95,7 +106,8 @@ Result<ZoneStrategy> parse_zone_strategy(std::string_view text) {
       {{{"packed", ZoneStrategy::kPacked}, {"spread", ZoneStrategy::kSpread}, {"balanced", ZoneStrategy::kBalanced}}});
 }
 
-Result<Demand> read_demand(const api::Pod& pod, const ZoneDefaults& defaults, const ResourceNames& names) {
+Result<Demand> read_demand(const api::Pod& pod, const ZoneDefaults& defaults, const ResourceNames& names,
+                           const std::vector<NodeRules>& known) {
   Demand demand;
   demand.uid = pod.uid;
   demand.name = pod.name;
@@ -107,19 +119,22 @@ Result<Demand> read_demand(const api::Pod& pod, const ZoneDefaults& defaults, co
   if (const Status read = read_annotation(pod, "topolet.io/zone-strategy", &parse_zone_strategy, demand.strategy);
       !read)
     return read.error();
+  demand.may_take_more = first_match(defaults.exclusive_namespaces, pod.name_space) != nullptr;
   const CpusAnnotations annotations(pod);
-  const bool is_of_system = pod.name_space == "kube-system";
-  const bool may_be_rounded_up = is_of_system || first_match(defaults.exclusive_namespaces, pod.name_space) != nullptr;
   for (const api::PodContainer& container : pod.containers) {
     const std::int64_t cpu = container.requests.cpu_milli;
     if (container.has_ended || cpu <= 0) continue;
-    const std::string told = annotations.of(container.name);
+    const std::string told = annotations.cpus(container.name);
     const bool is_whole = cpu % kMilli == 0;
-    const bool by_default = pod.qos == "guaranteed" && !is_of_system && is_whole && told.empty();
-    const bool by_annotation = told == "exclusive" && (is_whole || may_be_rounded_up);
-    if (!by_default && !by_annotation) continue;
-    demand.containers.push_back({container.name, kind_of(container.kind), asks_of(container.requests, names)});
+    const bool by_default = pod.qos == "guaranteed" && is_whole && told.empty();
+    if (!by_default && told != "exclusive") continue;
+    const Why by_annotation = is_whole ? Why::kAnnotated : Why::kRoundedUp;
+    demand.containers.push_back({container.name, kind_of(container.kind), asks_of(container.requests, names),
+                                 by_default ? Why::kDefault : by_annotation, annotations.isolated(container.name)});
   }
+  demand.concerns_zones = has_own_cpus(demand, {}) ||
+                          std::any_of(known.begin(), known.end(),
+                                      [&demand](const NodeRules& rules) { return has_own_cpus(demand, rules); });
   return demand;
 }
 

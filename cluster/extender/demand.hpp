@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cluster/api/pod.hpp"
+#include "cluster/extender/node_rules.hpp"
 #include "cluster/extender/resources.hpp"
 #include "core/base/result.hpp"
 
@@ -33,20 +34,29 @@ Result<ZoneStrategy> parse_zone_strategy(std::string_view text);
 struct ZoneDefaults {
   ZonePolicy policy = ZonePolicy::kFewest;
   ZoneStrategy strategy = ZoneStrategy::kPacked;
-  /// As placement.exclusive-namespaces on the nodes: patterns, in which * is any text.
+  /// As placement.exclusive-namespaces on nodes that do not tell theirs: patterns, in which * is any text.
   std::vector<std::string> exclusive_namespaces = {};
 };
 
-/// A container with CPUs of its own.
+/// A container with CPUs of its own, on some nodes at least.
 struct ContainerDemand {
   enum class Kind : std::uint8_t {
     kMain,
     kSidecar,  ///< runs beside all that come after it
     kInit,     ///< has ended before a main one begins
   };
+  enum class Why : std::uint8_t {
+    kDefault,    ///< it requests whole CPUs; not where its namespace is reserved
+    kAnnotated,  ///< the pod says so
+    kRoundedUp,  ///< the pod says so, and it may take more than it requests
+  };
+  /// The annotation topolet.io/isolated.
+  enum class Isolated : std::uint8_t { kNone, kPrefer, kRequire };
   std::string name;
   Kind kind = Kind::kMain;
   Amounts asks;
+  Why why = Why::kDefault;
+  Isolated isolated = Isolated::kNone;
 };
 
 struct Demand {
@@ -57,15 +67,20 @@ struct Demand {
   ZoneStrategy strategy = ZoneStrategy::kPacked;
   std::int64_t priority = 0;
   std::string nominated_node = {};          ///< for which pods were evicted for it; empty: none
-  std::vector<ContainerDemand> containers;  ///< empty: nothing of it belongs to zones
+  bool may_take_more = false;               ///< on nodes that do not tell of exclusive namespaces
+  bool concerns_zones = false;              ///< on some of the nodes that there are
+  std::vector<ContainerDemand> containers;  ///< those that may have CPUs of their own: see own_cpus.hpp
 
-  bool is_for_zones() const { return !containers.empty(); }
+  /// Otherwise it is placed as any pod is.
+  bool is_for_zones() const { return concerns_zones; }
 };
 
-/// CPUs of their own have, as on the nodes by default, the containers of a Guaranteed pod that request whole CPUs, but
-/// not in kube-system; and those whose pod says so by the annotations topolet.io/cpus or topolet.io/containers: of
-/// whole CPUs, or with their request rounded up in kube-system and the exclusive namespaces. INVALID_ARGUMENT, for
-/// whoever made the pod, if an annotation has a value that is none.
-Result<Demand> read_demand(const api::Pod& pod, const ZoneDefaults& defaults, const ResourceNames& names);
+/// CPUs of their own have the containers of a Guaranteed pod that request whole CPUs, but not where its namespace is
+/// reserved; and those whose pod says so by the annotations topolet.io/cpus or topolet.io/containers: of whole CPUs, or
+/// with their request rounded up in reserved and exclusive namespaces. What these are may be different on each node:
+/// `known` are the rules that there are, besides those of nodes that tell nothing. INVALID_ARGUMENT, for whoever made
+/// the pod, if an annotation has a value that is none.
+Result<Demand> read_demand(const api::Pod& pod, const ZoneDefaults& defaults, const ResourceNames& names,
+                           const std::vector<NodeRules>& known = {});
 
 }  // namespace topolet::extender

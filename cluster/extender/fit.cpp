@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "cluster/extender/choose.hpp"
+#include "cluster/extender/choose_alike.hpp"
 #include "cluster/extender/room.hpp"
 
 namespace topolet::extender {
@@ -126,17 +127,17 @@ bool has_room_on_several(const FreeZones& zones, const Demand& demand) {
 
 }  // namespace
 
-Result<Fit> fit_zones(const FreeZones& zones, const Demand& demand) {
+Result<Fit> fit_among_alike(const FreeZones& zones, const Demand& demand) {
   if (auto known = look_quickly(zones, demand)) return *std::move(known);
-  const Result<Choice> choice = choose_zones(zones, demand);
+  const Result<Choice> choice = choose_among_alike(zones, demand);
   if (!choice) return choice.error();
   return choice->fit;
 }
 
-Status check_zones(const FreeZones& zones, const Demand& demand) {
+Status check_among_alike(const FreeZones& zones, const Demand& demand) {
   if (const auto known = look_quickly(zones, demand)) return *known ? Status() : known->error();
   if (has_room_on_several(zones, demand)) return {};
-  const Result<Choice> choice = choose_zones(zones, demand);
+  const Result<Choice> choice = choose_among_alike(zones, demand);
   return choice ? Status() : choice.error();
 }
 

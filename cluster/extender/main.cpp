@@ -98,9 +98,9 @@ po::options_description table(ProgramOptions& options) {
       "which zones are taken first, where its pod has no annotation topolet.io/zone-strategy");
   add("exclusive-namespace",
       po::value(&options.exclusive_namespaces)->default_value({}, kNone)->value_name("NAMESPACE"),
-      "where the annotation topolet.io/cpus: exclusive has requests rounded up, as placement.exclusive-namespaces says "
-      "on "
-      "the nodes; * is any text; may be given several times");
+      "where the annotation topolet.io/cpus: exclusive has requests rounded up on nodes whose agent does not tell "
+      "their "
+      "placement.exclusive-namespaces; * is any text; may be given several times");
   add("log-level", text(options.log_level, "info", "LEVEL"), "trace, debug, info, warn, error or off");
   add("help", "print this text and exit");
   add("version", "print the version and exit");

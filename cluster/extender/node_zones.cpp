@@ -21,6 +21,7 @@ constexpr std::size_t kAcknowledgedDigits = 8;
 constexpr std::uint16_t kLocal = 10;
 constexpr std::uint16_t kRemote = 20;
 constexpr std::int64_t kFarthest = 1000;
+constexpr std::int64_t kMilliOfCpu = 1000;
 
 template <class Number>
 std::optional<Number> number_in(std::string_view text) {
@@ -43,12 +44,59 @@ std::optional<std::int64_t> amount_of(const json& resource, const char* field, b
   return amount ? std::optional(std::min(*amount, kMostOfAnything)) : std::nullopt;
 }
 
-Zone read_zone(const json& object, std::uint32_t os_index, ResourceNames& names) {
+bool has_cpus(const json& zone) {
+  const json& resources = list_field(zone, "resources");
+  return std::any_of(resources.begin(), resources.end(),
+                     [](const json& resource) { return text_field(resource, "name") == "cpu"; });
+}
+
+bool is_memory(std::string_view resource) { return resource == "memory" || resource.starts_with("hugepages-"); }
+
+struct CountedCpus {
+  std::int64_t available = 0;
+  std::int64_t all = 0;
+};
+
+/// "3/8": what is available of how many there are; in thousandths.
+std::optional<CountedCpus> counted_cpus(std::string_view text) {
+  const std::size_t slash = text.find('/');
+  const auto available = number_in<std::uint32_t>(text.substr(0, slash));
+  const auto all = number_in<std::uint32_t>(slash == std::string_view::npos ? "" : text.substr(slash + 1));
+  if (!available || !all) return std::nullopt;
+  return CountedCpus{std::int64_t{*available} * kMilliOfCpu, std::int64_t{*all} * kMilliOfCpu};
+}
+
+/// What a container without annotations gets.
+std::int64_t available_by(NodeRules::Isolated rule, std::int64_t pool, std::int64_t isolated) {
+  if (rule == NodeRules::Isolated::kAlways) return isolated;
+  return rule == NodeRules::Isolated::kPrefer ? std::max(pool, isolated) : pool;
+}
+
+/// A zone's CPUs by where they come from. An older agent keeps what a newer one has written of them: then they do not
+/// add up, and do not count.
+void divide_cpus(const json& object, NodeRules::Isolated rule, Zone& zone) {
+  std::optional<CountedCpus> pool;
+  std::optional<CountedCpus> isolated;
+  for (const json& attribute : list_field(object, "attributes")) {
+    const std::string name = text_field(attribute, "name");
+    if (name == "topolet.io/pool-cpus") pool = counted_cpus(text_field(attribute, "value"));
+    if (name == "topolet.io/isolated-cpus") isolated = counted_cpus(text_field(attribute, "value"));
+  }
+  if (!pool || !isolated || rule == NodeRules::Isolated::kUntold) return;
+  if (available_by(rule, pool->available, isolated->available) != zone.available.get(kCpu)) return;
+  zone.available.set(kCpu, pool->available);
+  zone.allocatable.set(kCpu, pool->all);
+  zone.available.set(kIsolatedCpu, isolated->available);
+  zone.allocatable.set(kIsolatedCpu, isolated->all);
+}
+
+Zone read_zone(const json& object, std::uint32_t os_index, NodeRules::Isolated isolated, ResourceNames& names) {
   Zone zone;
   zone.os_index = os_index;
+  const bool is_of_cpus = has_cpus(object);
   for (const json& resource : list_field(object, "resources")) {
     const std::string name = text_field(resource, "name");
-    if (name.empty()) continue;
+    if (name.empty() || (!is_of_cpus && is_memory(name))) continue;
     const std::optional<ResourceId> id = names.add(name);
     if (!id) continue;
     const auto available = amount_of(resource, "available", *id == kCpu);
@@ -60,6 +108,7 @@ Zone read_zone(const json& object, std::uint32_t os_index, ResourceNames& names)
     if (text_field(attribute, "name") == "topolet.io/effective-cpu-milli")
       zone.effective_cpu_milli = number_in<std::int64_t>(text_field(attribute, "value"));
   }
+  divide_cpus(object, isolated, zone);
   return zone;
 }
 
@@ -80,15 +129,21 @@ void read_old_policies(const json& object, NodeZones& node) {
   }
 }
 
-std::vector<std::string> beginnings(std::string_view list) {
-  std::vector<std::string> uids;
+std::vector<std::string> names_in(std::string_view list) {
+  std::vector<std::string> names;
   while (!list.empty()) {
     const std::size_t end = std::min(list.find(','), list.size());
-    if (end > 0) uids.emplace_back(list.substr(0, end));
+    if (end > 0) names.emplace_back(list.substr(0, end));
     list.remove_prefix(std::min(list.size(), end + 1));
   }
-  std::sort(uids.begin(), uids.end());
-  return uids;
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+NodeRules::Isolated isolated_rule(std::string_view text) {
+  if (text == "annotated") return NodeRules::Isolated::kAnnotated;
+  if (text == "prefer") return NodeRules::Isolated::kPrefer;
+  return text == "always" ? NodeRules::Isolated::kAlways : NodeRules::Isolated::kUntold;
 }
 
 void read_attributes(const json& object, NodeZones& node) {
@@ -103,9 +158,15 @@ void read_attributes(const json& object, NodeZones& node) {
       node.generation = number_in<std::uint64_t>(value).value_or(0);
     } else if (name == "topolet.io/acked") {
       node.has_acknowledgements = true;
-      node.acknowledged = beginnings(value);
+      node.acknowledged = names_in(value);
     } else if (name == "topolet.io/ignores-zones") {
       node.ignores_zones = true;
+    } else if (name == "topolet.io/isolated") {
+      node.rules.isolated = isolated_rule(value);
+    } else if (name == "topolet.io/reserved-namespaces") {
+      node.rules.reserved_namespaces = names_in(value);
+    } else if (name == "topolet.io/exclusive-namespaces") {
+      node.rules.exclusive_namespaces = names_in(value);
     } else if (name == "topolet.io/heartbeat") {
       node.heartbeat = value;
     }
@@ -166,7 +227,8 @@ NodeZones read_node_zones(const json& object, ResourceNames& names) {
               zones.end());
   // More are no machine's, and what is done for each pair of them would take long.
   if (zones.size() > kMostZones) zones.resize(kMostZones);
-  for (const auto& [os_index, zone] : zones) node.zones.push_back(read_zone(*zone, os_index, names));
+  for (const auto& [os_index, zone] : zones)
+    node.zones.push_back(read_zone(*zone, os_index, node.rules.isolated, names));
   read_distances(zones, node);
   return node;
 }

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "cluster/extender/node_rules.hpp"
 #include "cluster/extender/resources.hpp"
 
 namespace topolet::extender {
@@ -34,6 +35,7 @@ struct NodeZones {
   bool is_pod_scope = false;  ///< a pod's containers share their zones
   /// Containers may be in other zones than those that were chosen for them: nobody heeds these here.
   bool ignores_zones = false;
+  NodeRules rules = {};
   std::vector<Zone> zones;  ///< by os_index
   /// SLIT distances, zone by zone in the order of `zones`; empty: not known.
   std::vector<std::uint16_t> distances;
@@ -48,7 +50,8 @@ struct NodeZones {
   bool publishes(ResourceId resource) const;
 };
 
-/// Zones of another type than Node, or of another name than node-N, are left out, and so are amounts that are none.
+/// Zones of another type than Node, or of another name than node-N, are left out, and so are amounts that are none, and
+/// memory beside no CPUs: containers are not bound to it.
 NodeZones read_node_zones(const nlohmann::json& object, ResourceNames& names);
 
 }  // namespace topolet::extender

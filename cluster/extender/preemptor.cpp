@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "cluster/api/json_fields.hpp"
+#include "cluster/extender/own_cpus.hpp"
 
 namespace topolet::extender {
 namespace {
@@ -157,10 +158,10 @@ Preemptor::Pods Preemptor::pods_on(const std::string& node, const json& list) {
     const RecentDemands::Read demand = read_demand_of(object, options_.defaults, shared_);
     const auto annotation = read_zone_annotation(text_field(object, "metadata", "annotations", "topolet.io/zone"));
     const bool is_told = annotation && annotation->node == node;
-    const bool is_for_zones = demand->has_value() && (*demand)->is_for_zones();
     MutexLock lock(shared_.mutex);
     ZoneBook& book = shared_.book;
     const auto view = book.view(node);
+    const bool is_for_zones = demand->has_value() && view && has_own_cpus(**demand, view->zones.rules);
     if (is_for_zones && is_told && view && view->zones.has_acknowledgements)
       book.remember(**demand, *annotation, api_.now());
     if (const Promise* promise = book.promise_of(node, pod.uid)) {
@@ -169,7 +170,7 @@ Preemptor::Pods Preemptor::pods_on(const std::string& node, const json& list) {
     } else if (is_for_zones && view) {
       const bool is_counted = !view->zones.has_acknowledgements || view->zones.acknowledges(pod.uid);
       pod.is_uncounted = !is_counted && !pod.is_ending;
-      if (is_told && is_counted) pod.frees = certain_parts(**demand, *annotation);
+      if (is_told && is_counted) pod.frees = certain_parts(view->zones, **demand, *annotation);
     }
     // It may be anywhere on the node.
     if (view && view->zones.ignores_zones) pod.frees.clear();

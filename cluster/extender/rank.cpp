@@ -73,7 +73,7 @@ std::vector<std::pair<std::string_view, int>> score_nodes(const ZoneBook& book, 
     scores.emplace_back(name, 0);
     const Result<Fit> fit = book.fit(name, demand);
     if (!fit) continue;
-    const std::size_t zones = any ? 1 : std::min(fit->most_zones, kByZones.size());
+    const std::size_t zones = any ? 1 : std::clamp<std::size_t>(fit->most_zones, 1, kByZones.size());
     by_zones[zones - 1].push_back({scores.size() - 1, fit->preference, fit->effective});
   }
   for (std::size_t i = 0; i < by_zones.size(); ++i) {

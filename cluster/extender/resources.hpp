@@ -16,6 +16,8 @@ namespace topolet::extender {
 using ResourceId = std::uint32_t;
 inline constexpr ResourceId kCpu = 0;     ///< in thousandths of a CPU
 inline constexpr ResourceId kMemory = 1;  ///< in bytes
+/// As kCpu, on nodes that tell of them: those that the kernel isolates. kCpu are the others there.
+inline constexpr ResourceId kIsolatedCpu = 2;
 
 /// "cpu", "memory", "hugepages-2Mi", "vendor.com/gpu". A cluster has a few of them, so that they are only ever added.
 class ResourceNames {
@@ -39,7 +41,7 @@ class ResourceNames {
   const std::string& name(ResourceId id) const { return names_[id]; }
 
  private:
-  std::vector<std::string> names_ = {"cpu", "memory"};
+  std::vector<std::string> names_ = {"cpu", "memory", "topolet.io/isolated-cpu"};
 };
 
 /// Sums of amounts up to it fit, whatever somebody has written: 8 PiB.

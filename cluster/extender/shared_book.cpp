@@ -33,7 +33,7 @@ void RecentDemands::add(const std::string& version, const std::string& uid, Read
 RecentDemands::Read read_demand_of(const nlohmann::json& object, const ZoneDefaults& defaults, SharedBook& shared) {
   const api::Pod pod = api::read_pod(object);
   MutexLock lock(shared.mutex);
-  Result<Demand> demand = read_demand(pod, defaults, shared.book.names());
+  Result<Demand> demand = read_demand(pod, defaults, shared.book.names(), shared.book.rules());
   if (demand) {
     const nlohmann::json& priority = api::field(object, "spec", "priority");
     demand->priority = priority.is_number_integer() ? priority.get<std::int64_t>() : 0;

@@ -155,7 +155,8 @@ class VictimPlanner {
   std::int64_t freed_in(const PodOnNode& pod, std::size_t zone) const {
     std::int64_t sum = 0;
     for (const auto& [index, amounts] : pod.frees) {
-      if (zone >= room_.free.size() || room_.zones.zones[zone].os_index == index) sum += amounts.get(kCpu);
+      if (zone >= room_.free.size() || room_.zones.zones[zone].os_index == index)
+        sum += amounts.get(kCpu) + amounts.get(kIsolatedCpu);
     }
     return sum;
   }
@@ -298,12 +299,14 @@ PodOnNode read_pod_on_node(const json& object) {
   return pod;
 }
 
-std::vector<std::pair<std::uint32_t, Amounts>> certain_parts(const Demand& demand, const ZoneAnnotation& annotation) {
+std::vector<std::pair<std::uint32_t, Amounts>> certain_parts(const NodeZones& node, const Demand& demand,
+                                                             const ZoneAnnotation& annotation) {
   std::map<std::uint32_t, Amounts> parts;
   for (const ContainerDemand& container : demand.containers) {
     if (container.kind == ContainerDemand::Kind::kInit) continue;
     for (const auto& [name, zones] : annotation.containers) {
-      if (name == container.name && zones.size() == 1) parts[zones.front()].add(container.asks);
+      if (name == container.name && zones.size() == 1)
+        parts[zones.front()].add(asks_on(&node, demand, container, annotation));
     }
   }
   return {parts.begin(), parts.end()};

@@ -42,7 +42,8 @@ struct PodOnNode {
 PodOnNode read_pod_on_node(const nlohmann::json& pod);
 
 /// What is certain of the zones that a pod's annotation gives it: those of containers on one zone that run together.
-std::vector<std::pair<std::uint32_t, Amounts>> certain_parts(const Demand& demand, const ZoneAnnotation& annotation);
+std::vector<std::pair<std::uint32_t, Amounts>> certain_parts(const NodeZones& node, const Demand& demand,
+                                                             const ZoneAnnotation& annotation);
 
 /// Whether all that keeps a scheduler from placing the pod on a node, and that evictions can change, is amounts: then
 /// one victim is as good as another one that frees as much.

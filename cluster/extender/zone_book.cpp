@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "cluster/api/json_fields.hpp"
+#include "cluster/extender/own_cpus.hpp"
 
 namespace topolet::extender {
 namespace {
@@ -61,8 +62,9 @@ std::vector<std::pair<std::uint32_t, Amounts>> taken_by_pod(const NodeZones* nod
       const auto told = std::find_if(annotation.containers.begin(), annotation.containers.end(),
                                      [&](const auto& entry) { return entry.first == container.name; });
       if (told == annotation.containers.end()) continue;
+      const Amounts asks = asks_on(node, demand, container, annotation);
       for (const std::uint32_t index : told->second)
-        count(container, zones[index], part_in(node, container.asks, index, told->second.size()));
+        count(container, zones[index], part_in(node, asks, index, told->second.size()));
     }
   };
   each(false, [](const ContainerDemand& container, InZone& zone, const Amounts& part) {
@@ -95,6 +97,17 @@ Error unknown_node() { return {Code::kNotFound, "publishes no NodeResourceTopolo
 
 }  // namespace
 
+Amounts asks_on(const NodeZones* node, const Demand& demand, const ContainerDemand& container,
+                const ZoneAnnotation& annotation) {
+  if (node == nullptr || !node->publishes(kIsolatedCpu)) return container.asks;
+  const auto source = cpu_source(demand, container, node->rules);
+  if (!source || source == CpuSource::kPool) return container.asks;
+  const auto& of_pool = annotation.of_pool;
+  const bool is_of_pool = source == CpuSource::kPreferIsolated &&
+                          std::find(of_pool.begin(), of_pool.end(), container.name) != of_pool.end();
+  return is_of_pool ? container.asks : as_isolated(container.asks);
+}
+
 std::optional<ZoneAnnotation> read_zone_annotation(const std::string& text) {
   const json object = json::parse(text, nullptr, false);
   if (object.is_discarded() || api::field(object, "v") != kAnnotationVersion) return std::nullopt;
@@ -103,6 +116,9 @@ std::optional<ZoneAnnotation> read_zone_annotation(const std::string& text) {
   annotation.node = api::text_field(object, "node");
   for (const auto& [container, zones] : api::map_field(object, "containers"))
     annotation.containers.emplace_back(container, indices_in(zones));
+  for (const json& name : api::list_field(object, "pool")) {
+    if (name.is_string()) annotation.of_pool.push_back(name.get<std::string>());
+  }
   if (annotation.node.empty() || annotation.containers.empty()) return std::nullopt;
   return annotation;
 }
@@ -117,8 +133,9 @@ std::string zone_annotation_text(const NodeZones& node, const Choice& choice) {
       all.insert(node.zones[zone].os_index);
     }
   }
-  const json annotation = {{"v", kAnnotationVersion},  {"node", node.name},        {"zones", all},
-                           {"containers", containers}, {"by", "topolet-extender"}, {"gen", node.generation}};
+  json annotation = {{"v", kAnnotationVersion},  {"node", node.name},        {"zones", all},
+                     {"containers", containers}, {"by", "topolet-extender"}, {"gen", node.generation}};
+  if (!choice.of_pool.empty()) annotation["pool"] = choice.of_pool;
   return annotation.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
@@ -137,10 +154,16 @@ void ZoneBook::set_node(NodeZones zones) {
   if (is_new) grown_[zones.name] = Growth::kNew;
   if (enforces_other) grown_.try_emplace(zones.name, Growth::kMore);
   node->zones = std::move(zones);
+  note_rules(node->zones.rules);
   for (const std::uint64_t number : std::vector(node->promises)) {
     if (node->zones.acknowledges(promises_.at(number).uid)) remove(number);
   }
   recount(*node);
+}
+
+void ZoneBook::note_rules(const NodeRules& rules) {
+  const bool is_known = std::find(rules_.begin(), rules_.end(), rules) != rules_.end();
+  if (!is_known && rules_.size() < kMostRules) rules_.push_back(rules);
 }
 
 void ZoneBook::drop_if_empty(const std::string& name) {
@@ -241,19 +264,28 @@ const Promise* ZoneBook::promise_of(std::string_view name, const std::string& ui
 
 Result<Fit> ZoneBook::fit(std::string_view name, const Demand& demand) const {
   const Node* node = find(name);
-  if (node == nullptr || !node->is_published) return unknown_node();
+  if (node == nullptr || !node->is_published) {
+    if (!has_own_cpus(demand, {})) return Fit{};
+    return unknown_node();
+  }
   return look_for(*node, demand, [&](const FreeZones& zones) { return fit_zones(zones, demand); });
 }
 
 Status ZoneBook::check(std::string_view name, const Demand& demand) const {
   const Node* node = find(name);
-  if (node == nullptr || !node->is_published) return unknown_node();
+  if (node == nullptr || !node->is_published) {
+    if (!has_own_cpus(demand, {})) return Status();
+    return unknown_node();
+  }
   return look_for(*node, demand, [&](const FreeZones& zones) { return check_zones(zones, demand); });
 }
 
 Result<Choice> ZoneBook::choose(std::string_view name, const Demand& demand) const {
   const Node* node = find(name);
-  if (node == nullptr || !node->is_published) return unknown_node();
+  if (node == nullptr || !node->is_published) {
+    if (!has_own_cpus(demand, {})) return Choice{};
+    return unknown_node();
+  }
   return look_for(*node, demand, [&](const FreeZones& zones) { return choose_zones(zones, demand); });
 }
 
@@ -302,6 +334,7 @@ Result<ZoneBook::Reserved> ZoneBook::reserve(const std::string& name, const Dema
   }
   const Result<Choice> choice = choose(name, demand);
   if (!choice) return choice.error();
+  if (choice->containers.empty()) return Reserved{};
   const NodeZones& zones = find(name)->zones;
   Promise promise{0,  demand.uid, demand.name, demand.name_space, name, Promise::State::kBinding, now, now, false, {},
                   {}, 0};

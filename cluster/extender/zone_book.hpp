@@ -46,7 +46,12 @@ struct ZoneAnnotation {
   std::string text;
   std::string node;
   std::vector<std::pair<std::string, std::vector<std::uint32_t>>> containers;
+  std::vector<std::string> of_pool = {};  ///< as in Choice
 };
+/// What a container asks for on a node, by where its CPUs come from as its annotation says it. `node`: null if nothing
+/// is known of it.
+Amounts asks_on(const NodeZones* node, const Demand& demand, const ContainerDemand& container,
+                const ZoneAnnotation& annotation);
 /// Nothing if it is of another version or of another shape.
 std::optional<ZoneAnnotation> read_zone_annotation(const std::string& text);
 std::string zone_annotation_text(const NodeZones& node, const Choice& choice);
@@ -77,6 +82,8 @@ class ZoneBook {
   /// All there are: others are gone.
   void keep_only(const std::vector<std::string>& names);
   ResourceNames& names() { return names_; }
+  /// All that nodes have had, each once.
+  const std::vector<NodeRules>& rules() const { return rules_; }
   std::size_t node_count() const { return nodes_.size(); }
 
   /// NOT_FOUND where nothing is known of the node; FAILED_PRECONDITION where it does not fit.
@@ -90,8 +97,8 @@ class ZoneBook {
   /// What is written to the pod, and is promised from now on.
   struct Reserved {
     std::uint64_t promise = 0;
-    std::string annotation;
-    bool is_again = false;  ///< it was promised before, so that an earlier attempt may have bound the pod
+    std::string annotation = {};  ///< empty: none of its containers has CPUs of its own there, and nothing is promised
+    bool is_again = false;        ///< it was promised before, so that an earlier attempt may have bound the pod
   };
   /// As choose(), and keeps it free for the pod. What the pod was promised on this node before, in this term, it is
   /// promised again. ABORTED while it is being bound there.
@@ -181,9 +188,14 @@ class ZoneBook {
   std::uint64_t find_promise(const std::string& uid, const std::string& node) const;
   void remove(std::uint64_t number);
   void recount(Node& node);
+  void note_rules(const NodeRules& rules);
   void drop_if_empty(const std::string& name);
 
+  /// More are nobody's: what is missing is taken for the usual ones where pods are read.
+  static constexpr std::size_t kMostRules = 64;
+
   ResourceNames names_;
+  std::vector<NodeRules> rules_;
   Nodes nodes_;
   KeptZones kept_;
   std::map<std::string, Growth> grown_;

@@ -22,6 +22,8 @@ struct ZoneSpec {
   std::string memory = "64Gi";
   std::vector<std::pair<std::string, int>> devices = {};
   std::string effective_milli = {};
+  std::string pool = {};      ///< "3/8": available of how many, on a node that tells of isolated CPUs
+  std::string isolated = {};  ///< the same of those
 };
 
 struct NodeSpec {
@@ -32,6 +34,7 @@ struct NodeSpec {
   std::string acknowledged = {};
   std::uint64_t version = 0;
   std::vector<std::vector<int>> distances = {};
+  std::vector<std::pair<std::string, std::string>> more = {};  ///< attributes
 };
 
 inline json topology_object(const NodeSpec& node) {
@@ -47,6 +50,7 @@ inline json topology_object(const NodeSpec& node) {
                    {{"name", "topolet.io/generation"}, {"value", "7"}},
                    {{"name", "topolet.io/acked"}, {"value", node.acknowledged}}}},
                  {"zones", json::array()}};
+  for (const auto& [name, value] : node.more) object["attributes"].push_back({{"name", name}, {"value", value}});
   if (node.version != 0) object["metadata"]["resourceVersion"] = std::to_string(node.version);
   for (std::size_t i = 0; i < node.zones.size(); ++i) {
     const ZoneSpec& spec = node.zones[i];
@@ -58,6 +62,9 @@ inline json topology_object(const NodeSpec& node) {
       zone["resources"].push_back(resource(name, std::to_string(count), std::to_string(count)));
     if (!spec.effective_milli.empty())
       zone["attributes"] = {{{"name", "topolet.io/effective-cpu-milli"}, {"value", spec.effective_milli}}};
+    if (!spec.pool.empty()) zone["attributes"].push_back({{"name", "topolet.io/pool-cpus"}, {"value", spec.pool}});
+    if (!spec.isolated.empty())
+      zone["attributes"].push_back({{"name", "topolet.io/isolated-cpus"}, {"value", spec.isolated}});
     if (!node.distances.empty()) {
       for (std::size_t to = 0; to < node.zones.size(); ++to)
         zone["costs"].push_back({{"name", fmt::format("node-{}", to)}, {"value", node.distances[i][to]}});

@@ -1,0 +1,36 @@
+// Which containers of a pod get CPUs of their own on a node, and which CPUs: as its topoletd is configured.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace topolet::extender {
+
+/// What of it a node's object tells; absent is what it does not tell, as that of an older agent.
+struct NodeRules {
+  enum class Isolated : std::uint8_t {
+    kUntold,     ///< CPUs are all alike
+    kAnnotated,  ///< those that the kernel isolates are for containers whose annotation says so
+    kPrefer,     ///< they are for all, and if they are short, the others are
+    kAlways,     ///< all get them, and no others
+  };
+  Isolated isolated = Isolated::kUntold;
+  std::optional<std::vector<std::string>> reserved_namespaces = {};   ///< untold: kube-system
+  std::optional<std::vector<std::string>> exclusive_namespaces = {};  ///< patterns; untold: as the extender is told
+
+  bool reserves(std::string_view name_space) const;
+
+  friend bool operator==(const NodeRules&, const NodeRules&) = default;
+};
+
+/// Where the CPUs of a container come from.
+enum class CpuSource : std::uint8_t {
+  kPool,
+  kPreferIsolated,  ///< isolated CPUs if there is room, else the pool's
+  kIsolated,
+};
+
+}  // namespace topolet::extender

@@ -1,0 +1,26 @@
+// What of a pod's demand counts on one node, by the node's rules.
+#pragma once
+
+#include <boost/container/small_vector.hpp>
+#include <optional>
+
+#include "cluster/extender/demand.hpp"
+#include "cluster/extender/node_rules.hpp"
+
+namespace topolet::extender {
+
+/// Nothing if the container shares CPUs there.
+std::optional<CpuSource> cpu_source(const Demand& demand, const ContainerDemand& container, const NodeRules& rules);
+
+/// One for each container of the demand, in its order.
+using CpuSources = boost::container::small_vector<std::optional<CpuSource>, 8>;
+CpuSources cpu_sources(const Demand& demand, const NodeRules& rules);
+
+/// Whether any of its containers has CPUs of its own on a node with these rules.
+bool has_own_cpus(const Demand& demand, const NodeRules& rules);
+
+/// The same amounts with isolated CPUs in place of those of the pool, and the other way round.
+Amounts as_isolated(const Amounts& amounts);
+Amounts as_of_pool(const Amounts& amounts);
+
+}  // namespace topolet::extender
