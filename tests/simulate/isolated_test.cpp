@@ -22,7 +22,7 @@ SimulatedNode isolating(const std::string& rule, Flags more = {}) {
   return SimulatedNode(machine, more);
 }
 
-std::string zone(const std::string& nodes, const std::string& more = "") {
+std::string zone_of_main(const std::string& nodes, const std::string& more = "") {
   return R"("topolet.io/zone":"{\"v\":1,\"node\":\"n1\",\"containers\":{\"main\":[)" + nodes + "]}" + more + "}\"";
 }
 
@@ -48,19 +48,19 @@ TEST(IsolatedRule, GivesThemToAllOrToThoseWhoSaySo) {
 
 TEST(IsolatedRule, StaysInTheZoneOfAScheduler) {
   SimulatedNode node = isolating("prefer", {"--placement.min-shared-cpus=0"});
-  EXPECT_EQ(run(node, "a", "guaranteed", 2000, zone("1")).cpus.to_string(), "6-7");
-  const OperationResult second = run(node, "b", "guaranteed", 2000, zone("1"));
+  EXPECT_EQ(run(node, "a", "guaranteed", 2000, zone_of_main("1")).cpus.to_string(), "6-7");
+  const OperationResult second = run(node, "b", "guaranteed", 2000, zone_of_main("1"));
   EXPECT_EQ(second.cpus.to_string(), "4-5") << "of the pool there, not isolated ones elsewhere: " << second.reason;
   EXPECT_EQ(second.reason_code, "best-score");
-  const OperationResult third = run(node, "c", "guaranteed", 2000, zone("1"));
+  const OperationResult third = run(node, "c", "guaranteed", 2000, zone_of_main("1"));
   EXPECT_EQ(third.cpus.to_string(), "2-3") << "isolated ones, if it cannot be there";
   EXPECT_EQ(third.reason_code, "zone-missed");
 }
 
 TEST(IsolatedRule, LeavesThemToThoseForWhomASchedulerHasCountedOnThem) {
   SimulatedNode node = isolating("prefer", {"--placement.min-shared-cpus=0"});
-  EXPECT_EQ(run(node, "b", "guaranteed", 1000, zone("1", R"(,\"pool\":[\"main\"])")).cpus.to_string(), "4");
-  EXPECT_EQ(run(node, "a", "guaranteed", 2000, zone("1")).cpus.to_string(), "6-7");
+  EXPECT_EQ(run(node, "b", "guaranteed", 1000, zone_of_main("1", R"(,\"pool\":[\"main\"])")).cpus.to_string(), "4");
+  EXPECT_EQ(run(node, "a", "guaranteed", 2000, zone_of_main("1")).cpus.to_string(), "6-7");
 }
 
 TEST(IsolatedRule, IsThatOfTheCreateForAContainerThatGrows) {
