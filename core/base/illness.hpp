@@ -77,6 +77,7 @@ inline constexpr const char* kConflict = "conflict";
 inline constexpr const char* kInDoubt = "in-doubt";
 inline constexpr const char* kForeign = "foreign";
 inline constexpr const char* kUnconfined = "unconfined";
+inline constexpr const char* kQuotaKept = "quota-kept";
 inline constexpr const char* kCapacityLow = "capacity-low";
 // What only topolet-agent can tell.
 inline constexpr const char* kTopoletdUnreachable = "topoletd-unreachable";
@@ -115,6 +116,7 @@ inline constexpr std::array kAll = {kRuntimeUnreachable,
                                     kInDoubt,
                                     kForeign,
                                     kUnconfined,
+                                    kQuotaKept,
                                     kCapacityLow,
                                     kTopoletdUnreachable,
                                     kMayNotPublish,

@@ -164,6 +164,12 @@ std::vector<OptionSpec> placement_options() {
                         "unless another container would be denied, or spread over more NUMA nodes, without them; 0 "
                         "means not at all."),
                  0, kMillisecondsPerDay),
+      option(
+          "exclusive-quota", OptionType::kString, {"keep"},
+          "What becomes of the CFS quota, which enforces a CPU limit, of containers with exclusive CPUs, and of their "
+          "pods: it stays as the kubelet sets it (keep), or there is none (drop), so that they are never throttled. "
+          "A pod has none while all its containers that have a CPU limit have exclusive CPUs.",
+          {"keep", "drop"}),
       option("memory-migrate", OptionType::kBool, {"false"},
              "Whether the memory nodes of a running container may be replaced (true), in which case the kernel moves "
              "its memory while the container waits; with false, memory nodes are only added."),

@@ -322,6 +322,7 @@ PlacementOptions placement_options(const po::variables_map& values) {
   placement.rules.node_name = text(values, "daemon.node-name");
   placement.rules.annotations = permitted_annotations(list(values, "placement.annotations"));
   placement.rules.crash_hold = *parse_duration(text(values, "placement.crash-hold"));
+  placement.rules.drop_exclusive_quota = text(values, "placement.exclusive-quota") == "drop";
   placement.rules.memory_migrate = text(values, "placement.memory-migrate") == "true";
   placement.pending_timeout = *parse_duration(text(values, "placement.pending-timeout"));
   placement.start_grace = *parse_duration(text(values, "placement.start-grace"));

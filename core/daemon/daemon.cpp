@@ -242,6 +242,7 @@ void Daemon::make_proxy(const config::DaemonOptions& options) {
   hooks.observed = cri::observed_names();
   hooks.on_call = [this](std::shared_ptr<cri::Call> call) { engine_->on_call(std::move(call)); };
   hooks.on_observed = [this](const cri::ObservedMessage& seen) { engine_->on_observed(seen); };
+  hooks.patch_for = [this](const cri::ObservedMessage& answer) { return engine_->patch_for(answer); };
   hooks.on_own_call = [this](std::shared_ptr<cri::OwnCall> call) {
     if (call->socket() == cri::OwnSocket::kWatch) {
       watch_server_->on_call(std::move(call));
@@ -288,8 +289,14 @@ Status Daemon::make_engine(const config::Options& options, const config::RawConf
   settings.writer_options.patience = options.daemon.store_patience;
   settings.kubelet_cpus = machine::read_cpu_manager_state(options.daemon.cpu_manager_state, *log_);
   settings.setup = describe_setup(setup_, raw, plugins_->describe());
-  engine_ = std::make_unique<engine::Engine>(
-      std::move(settings), engine_deps(topology, std::move(machine), machine::placement_rules(options.placement)));
+  placement::PlacementRules rules = machine::placement_rules(options.placement);
+  if (rules.drop_exclusive_quota && !engine::ProcessCgroups().quota_hierarchy()) {
+    log_->warn(
+        "placement.exclusive-quota = drop is taken as keep: no cgroup hierarchy with CFS quotas can be seen from here, "
+        "and those of pods would stay");
+    rules.drop_exclusive_quota = false;
+  }
+  engine_ = std::make_unique<engine::Engine>(std::move(settings), engine_deps(topology, std::move(machine), rules));
   if (Status started = engine_->start(); !started) return started;
   watch_->start(topology,
                 {.on_change = [this](engine::Engine::Machine now) { engine_->change_machine(std::move(now)); },

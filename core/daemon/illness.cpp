@@ -192,6 +192,11 @@ void add_foreign(const EngineSummary& engine, Illnesses& found) {
         {illness::kUnconfined, Severity::kWarning, pod, "it cannot be kept within the shared pool: " + why});
 }
 
+void add_quotas(const EngineSummary& engine, Illnesses& found) {
+  for (const auto& [pod, why] : engine.kept_quotas)
+    found.push_back({illness::kQuotaKept, Severity::kWarning, pod, "its CFS quota cannot be changed: " + why});
+}
+
 void add_capacities(const EngineSummary& engine, Illnesses& found) {
   for (const engine::NodeCapacity& one : engine.capacities) {
     if (!one.told.lowers) continue;
@@ -236,6 +241,7 @@ std::vector<Illness> find_illnesses(const HealthFacts& facts) {
     add_other_hands(*facts.engine, facts.now, found);
     add_containers(*facts.engine, facts.now, found);
     add_foreign(*facts.engine, found);
+    add_quotas(*facts.engine, found);
     add_capacities(*facts.engine, found);
   }
   add_denials(facts.denials, found);

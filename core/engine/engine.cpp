@@ -14,8 +14,10 @@
 #include "core/engine/converge/exits.hpp"
 #include "core/engine/converge/mover.hpp"
 #include "core/engine/converge/pod_confiner.hpp"
+#include "core/engine/converge/pod_quotas.hpp"
 #include "core/engine/converge/rebalancer.hpp"
 #include "core/engine/converge/reconciler.hpp"
+#include "core/engine/converge/shown_quotas.hpp"
 #include "core/engine/handlers/create_container.hpp"
 #include "core/engine/handlers/handler_deps.hpp"
 #include "core/engine/handlers/pod_sandboxes.hpp"
@@ -112,6 +114,8 @@ struct Engine::Impl {
   Committer committer;
   PlacedHandlers placed_handlers;
   PodConfiner confiner;
+  PodQuotas pod_quotas;
+  ShownQuotas shown_quotas;
   CpusetWriter cpusets;
   Exits exits;
   Mover mover;
@@ -143,6 +147,7 @@ Engine::Impl::Impl(Options&& given, Deps&& deps, LoadedLedger loaded)
       placed_handlers(options.runtime_handlers),
       confiner(
           {*loop, committer, PodCgroups(deps.kernel.hierarchy()), placed_handlers, options.confine_foreign, deps.log}),
+      pod_quotas({*loop, committer, deps.kernel.quota_hierarchy(), deps.log}),
       cpusets({*loop, client, std::move(deps.kernel), deps.log}),
       exits(committer, cpusets),
       mover({*loop, committer, cpusets, exits, options.start_grace, clock.clock(), deps.log}),
@@ -168,6 +173,9 @@ Engine::Impl::Impl(Options&& given, Deps&& deps, LoadedLedger loaded)
 
 void Engine::Impl::begin() {
   committer.subscribe(confiner);
+  committer.subscribe(pod_quotas);
+  shown_quotas.on_loaded(committer.ledger());
+  committer.subscribe(shown_quotas);
   for (Observer* observer : observers) {
     observer->on_loaded(committer.ledger());
     committer.subscribe(*observer);
@@ -241,6 +249,7 @@ EngineSummary Engine::Impl::summarise() const {
                         .overlaps = mover.overlaps(),
                         .confines_foreign = options.confine_foreign,
                         .unconfined = confiner.failures(),
+                        .kept_quotas = pod_quotas.failures(),
                         .store_reopened_because = committer.reopened_because()};
   for (const auto& [key, allocation] : ledger.allocations()) {
     if (allocation.is_kept()) continue;
@@ -329,6 +338,7 @@ void Engine::Impl::release_deferred(const Status& status) {
     rebalancer.begin();
     committer.when_durable([this] {
       confiner.on_reconciled();
+      pod_quotas.on_reconciled();
       for (Observer* observer : observers) observer->on_reconciled();
     });
   }
@@ -361,6 +371,7 @@ void Engine::Impl::tick() {
   reconciler.expire();
   mover.resolve_unfinished_starts();
   mover.try_stuck();
+  pod_quotas.look();
   tick_plugins();
   const auto now = clock.clock().steady();
   if (now - last_reconcile < options.reconcile_every && !reconciler.has_creates_in_doubt()) return;
@@ -467,6 +478,10 @@ void Engine::on_connected() {
     impl_->log.info("the runtime is reachable again; reconciling");
     if (impl_->reconciled) impl_->reconciler.run([](const Status&) {});
   });
+}
+
+std::string Engine::patch_for(const cri::ObservedMessage& answer) const {
+  return impl_->shown_quotas.patch_for(answer);
 }
 
 void Engine::on_observed(const cri::ObservedMessage& observation) {

@@ -119,6 +119,7 @@ struct EngineSummary {
   std::vector<Overlap> overlaps = {};                     ///< containers on CPUs that another one has alone
   bool confines_foreign = false;                          ///< their pods are kept within the shared pool
   std::map<std::string, std::string> unconfined = {};     ///< why that cannot be done, by NAMESPACE/POD
+  std::map<std::string, std::string> kept_quotas = {};    ///< why a pod's CFS quota stays, by NAMESPACE/POD
   std::vector<OverruledContainer> overruled = {};
   std::vector<StuckContainer> stuck = {};
   std::string store_reopened_because = {};  ///< when and why the database was begun anew; empty if it never was
@@ -241,6 +242,8 @@ class Engine {
   void verify_cpusets();
 
   void on_call(std::shared_ptr<cri::Call> call);
+  /// What the client is to be shown beside the runtime's answer; empty for most. At once, on the caller's thread.
+  std::string patch_for(const cri::ObservedMessage& answer) const;
   /// Reads it at once, on the caller's thread.
   void on_observed(const cri::ObservedMessage& observation);
   void on_connected();

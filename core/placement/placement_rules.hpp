@@ -35,6 +35,8 @@ struct PlacementRules {
   std::chrono::milliseconds crash_hold = std::chrono::minutes(5);
   /// The memory nodes of a running container may be changed at will, not only added to.
   bool memory_migrate = false;
+  /// Containers with CPUs of their own have no CFS quota.
+  bool drop_exclusive_quota = false;
 };
 
 }  // namespace topolet::placement

@@ -52,6 +52,8 @@ struct Demand {
   std::map<std::string, std::int64_t> hugepage_limit_bytes;  ///< by page size as the CRI writes it, such as "2MB"
   Certainty cpu_request_certainty = Certainty::kTold;
   std::int64_t oom_score_adj = 0;  ///< that the memory request was read from; 0: none
+  /// Of the CFS quota that the CPU limit is enforced by, µs; 0 = there is no limit, or nobody has told it.
+  std::int64_t cpu_period_us = 0;
 
   friend bool operator==(const Demand&, const Demand&) = default;
 };

@@ -65,6 +65,8 @@ class ProxyIntercept : public ::testing::Test {
             .on_call = [this](std::shared_ptr<cri::Call> call) { calls_.put(std::move(call)); },
             .observed = {"ListContainers", "GetContainerEvents"},
             .on_observed = [this](const cri::ObservedMessage& seen) { observed_.put(Observed(seen)); },
+            .patch_for =
+                [](const cri::ObservedMessage& seen) { return Observed(seen).response == "few" ? " and one" : ""; },
             .on_connected = {}};
   }
   std::future<RawResponse> create(const std::string& message = "request") {
@@ -266,6 +268,20 @@ TEST_F(ProxyIntercept, ShowsObservedCallsWithoutHoldingThem) {
   const Observed seen = observed_.take();
   EXPECT_EQ(seen.path, "/runtime.v1.RuntimeService/ListContainers");
   EXPECT_EQ(seen.response, "containers");
+}
+
+TEST_F(ProxyIntercept, AppendsToAnswersOfObservedCallsWhatTheCoreSays) {
+  const auto listed = [this](const char* method) {
+    return rig_.client.call({.path = std::string("/runtime.v1.RuntimeService/") + method, .message = ""});
+  };
+  for (const char* method : {"ListContainers", "ListPodSandbox"})
+    runtime_.handle(method, RecordingRuntime::answer("few"));
+  EXPECT_THAT(listed("ListContainers").messages, ElementsAre("few and one"));
+  EXPECT_THAT(listed("ListPodSandbox").messages, ElementsAre("few")) << "it is not observed";
+  runtime_.handle("ListContainers", RecordingRuntime::answer("many"));
+  EXPECT_THAT(listed("ListContainers").messages, ElementsAre("many"));
+  runtime_.handle("ListContainers", RecordingRuntime::refuse({grpc::StatusCode::INTERNAL, "few"}));
+  EXPECT_EQ(listed("ListContainers").status.error_code(), grpc::StatusCode::INTERNAL);
 }
 
 TEST_F(ProxyIntercept, ShowsEveryMessageOfAnObservedStreamOnceTheClientHasIt) {

@@ -309,6 +309,34 @@ TEST(PatchUpdate, ChangesTheCpusetAndNothingElse) {
   EXPECT_EQ(merged.DebugString(), original.DebugString());
 }
 
+TEST(PatchQuota, SetsTheQuotaAndItsPeriodOnlyWhereThereIsOne) {
+  const std::string create = guaranteed_create().SerializeAsString();
+  api::CreateContainerRequest merged;
+  ASSERT_TRUE(merged.ParseFromString(create + patch_create_container(CpuSet{0}, {}, {}, CfsQuota{-1, 50000})));
+  EXPECT_EQ(merged.config().linux().resources().cpu_quota(), -1);
+  EXPECT_EQ(merged.config().linux().resources().cpu_period(), 50000);
+  ASSERT_TRUE(merged.ParseFromString(create + patch_create_container(CpuSet{0}, {})));
+  EXPECT_EQ(merged.config().linux().resources().cpu_quota(), 200000);
+
+  api::UpdateContainerResourcesRequest update;
+  update.mutable_linux()->set_cpu_quota(300000);
+  const std::string patch = patch_update_container_resources(CpuSet{0}, {}, CfsQuota{-1, 100000});
+  ASSERT_TRUE(update.ParseFromString(update.SerializeAsString() + patch));
+  EXPECT_EQ(update.linux().cpu_quota(), -1);
+}
+
+TEST(ApplyUpdate, NotesThePeriodOfTheLimit) {
+  UpdateRequest update;
+  update.cpu_quota_us = 75000;
+  update.cpu_period_us = 50000;
+  const placement::Demand after = apply_update({}, update);
+  EXPECT_EQ(after.cpu_limit_milli, 1500);
+  EXPECT_EQ(after.cpu_period_us, 50000);
+  EXPECT_EQ(quota_of(after), (CfsQuota{75000, 50000})) << "as it was asked for";
+  update.cpu_quota_us = -1;
+  EXPECT_EQ(quota_of(apply_update(after, update)), std::nullopt);
+}
+
 TEST(ApplyUpdate, TakesZeroAsUnchanged) {
   const placement::Demand before{.cpu_request_milli = 2000,
                                  .cpu_limit_milli = 3000,

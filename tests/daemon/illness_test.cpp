@@ -171,6 +171,13 @@ TEST_F(IllnessTest, TellsOfForeignContainersAsSomebodyHasSetIt) {
   EXPECT_THAT(codes(), ElementsAre("unconfined", "foreign"));
 }
 
+TEST_F(IllnessTest, TellsOfPodsWhoseQuotaStays) {
+  engine_.kept_quotas["d/p"] = "read-only file system";
+  EXPECT_EQ(only().severity, Severity::kWarning);
+  EXPECT_EQ(only().subject, "d/p");
+  EXPECT_THAT(only().sentence, HasSubstr("its CFS quota cannot be changed: read-only file system"));
+}
+
 TEST_F(IllnessTest, StaysSmallAndCountsWhatItLeavesOut) {
   for (int i = 0; i < 250; ++i) engine_.conflicts.push_back({"d/p/" + std::to_string(i), CpuSet{1}});
   const std::vector<Illness> found = find_illnesses(facts_);

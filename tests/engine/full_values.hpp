@@ -18,11 +18,13 @@ inline placement::ContainerKey full_key() {
 
 inline placement::Demand full_demand(std::int64_t unit) {
   placement::Demand demand;
-  auto& [cpu_request, cpu_limit, memory_request, estimated, memory_limit, hugepages, certainty, oom_score_adj] = demand;
+  auto& [cpu_request, cpu_limit, memory_request, estimated, memory_limit, hugepages, certainty, oom_score_adj, period] =
+      demand;
   oom_score_adj = 625;
   cpu_request = unit;
   certainty = placement::Certainty::kEstimated;
   cpu_limit = 2 * unit;
+  period = 7 * unit;
   memory_request = 3 * unit;
   estimated = true;
   memory_limit = 4 * unit;
@@ -87,7 +89,7 @@ inline Allocation full_allocation(std::int64_t number) {
   Allocation allocation;
   auto& [workload, placement, within, vacating, vacating_alone, conflict, phase, phase_since, doubt_since, stopping,
          container_id, generation, decision, reason, preferred, arrived_cpus, evaluated_cpus, restricted, nodes,
-         squeeze, seen_on, overlapped, overruled, hand, stuck] = allocation;
+         squeeze, seen_on, overlapped, overruled, hand, stuck, quota] = allocation;
   workload = full_workload();
   placement = full_placement(4);
   within = CpuSet::range(4, 9);
@@ -123,14 +125,18 @@ inline Allocation full_allocation(std::int64_t number) {
   stuck_since = std::chrono::milliseconds(1700000000006);
   next_trial = std::chrono::milliseconds(1700000000007);
   trials = 3;
+  quota = QuotaState::kGivenBack;
   return allocation;
 }
 
 inline Pod full_pod() {
   Pod pod;
-  auto& [sandbox, nodes, former, denied, warned, made, confined] = pod;
+  auto& [sandbox, nodes, former, denied, warned, made, confined, dropped_quota] = pod;
   made = {"init", "main"};
   confined = true;
+  auto& [quota, period] = dropped_quota.emplace();
+  quota = 250000;
+  period = 100000;
   auto& [id, pod_uid, pod_namespace, pod_name, runtime_handler, ready, annotations] = sandbox;
   id = "sandbox";
   pod_uid = "uid";

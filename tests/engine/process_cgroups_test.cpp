@@ -49,6 +49,15 @@ TEST_F(KernelTest, PrefersTheLegacyCpusetWhereBothAreMounted) {
   EXPECT_EQ(kernel().effective_cpus(77), CpuSet{1});
 }
 
+TEST_F(KernelTest, FindsTheHierarchyThatHasQuotas) {
+  EXPECT_EQ(kernel().quota_hierarchy(), std::nullopt);
+  put("proc/self/mountinfo", kUnifiedMount);
+  EXPECT_EQ(kernel().quota_hierarchy(), directory_.path() / "host/sys/fs/cgroup");
+  put("proc/self/mountinfo",
+      std::string(kBothMounts) + "32 1 0:27 / /sys/fs/cgroup/cpu,cpuacct rw - cgroup cgroup rw,cpu,cpuacct\n");
+  EXPECT_EQ(kernel().quota_hierarchy(), directory_.path() / "host/sys/fs/cgroup/cpu,cpuacct");
+}
+
 TEST_F(KernelTest, LooksBelowTheMountedPartOfTheTree) {
   put("proc/self/mountinfo", "24 1 0:21 /outer /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n");
   put_process(77, "0::/outer/pod1\n");

@@ -223,6 +223,8 @@ TEST_F(DetachedTest, HoldsWhatAnOlderVersionWroteThatKnewNoCapacities) {
                            "ALTER TABLE decided DROP COLUMN cpu_request_certainty;"
                            "ALTER TABLE allocation DROP COLUMN oom_score_adj;"
                            "ALTER TABLE decided DROP COLUMN oom_score_adj; ALTER TABLE pod DROP COLUMN made;"
+                           "ALTER TABLE allocation DROP COLUMN quota; ALTER TABLE pod DROP COLUMN dropped_quota;"
+                           "ALTER TABLE allocation DROP COLUMN cpu_period_us;"
                            "CREATE VIEW current_placements AS SELECT decision FROM live; PRAGMA user_version = 9",
                            "age")
                   .has_value());

@@ -14,6 +14,7 @@ constexpr std::int64_t kMinShares = 2;
 constexpr std::int64_t kMaxShares = 262144;
 constexpr std::int64_t kSharesPerCpu = 1024;
 constexpr std::int64_t kDefaultPeriodUs = 100000;
+constexpr std::int64_t kMinQuotaUs = 1000;  // the kubelet's, and the kernel's
 constexpr std::int64_t kGuaranteedOomScoreAdj = -997;
 constexpr std::int64_t kBestEffortOomScoreAdj = 1000;
 constexpr std::int64_t kLowestBurstableOomScoreAdj = 3;
@@ -193,6 +194,18 @@ std::int64_t cpu_limit_milli(std::int64_t quota_us, std::int64_t period_us) {
   return milli_rounded_up(quota_us, period_us > 0 ? period_us : kDefaultPeriodUs);
 }
 
+std::int64_t cpu_period_us(std::int64_t quota_us, std::int64_t period_us) {
+  if (quota_us <= 0) return 0;
+  return period_us > 0 ? period_us : kDefaultPeriodUs;
+}
+
+std::optional<CfsQuota> quota_of(const placement::Demand& demand) {
+  if (demand.cpu_limit_milli <= 0) return std::nullopt;
+  const std::int64_t period = demand.cpu_period_us > 0 ? demand.cpu_period_us : kDefaultPeriodUs;
+  const std::int64_t most = std::numeric_limits<std::int64_t>::max() / period;
+  return CfsQuota{std::max(kMinQuotaUs, std::min(demand.cpu_limit_milli, most) * period / 1000), period};
+}
+
 std::int64_t cpu_request_milli(std::int64_t shares, std::int64_t limit_milli) {
   if (shares <= kMinShares) return 0;
   if (shares >= kMaxShares) return std::max(placement::kMostMilliInShares, limit_milli);
@@ -224,7 +237,8 @@ placement::Demand demand_of(const RawResources& raw, placement::Qos qos, std::in
           .memory_request_estimated = memory.estimated,
           .memory_limit_bytes = std::max<std::int64_t>(raw.memory_limit_bytes, 0),
           .hugepage_limit_bytes = raw.hugepage_limit_bytes,
-          .oom_score_adj = memory.estimated ? raw.oom_score_adj : 0};
+          .oom_score_adj = memory.estimated ? raw.oom_score_adj : 0,
+          .cpu_period_us = cpu_period_us(raw.cpu_quota_us, raw.cpu_period_us)};
 }
 
 KnownDemand demand_of(const ToldResources& told, std::size_t seen_cpus, std::int64_t memory_total_bytes) {

@@ -24,6 +24,17 @@ struct RawResources {
   std::map<std::string, std::int64_t> hugepage_limit_bytes;  ///< by page size
 };
 
+/// How much CPU time a cgroup may use in each period.
+struct CfsQuota {
+  std::int64_t quota_us = 0;  ///< -1 = as much as it likes
+  std::int64_t period_us = 0;
+
+  friend bool operator==(const CfsQuota&, const CfsQuota&) = default;
+};
+
+/// The quota that enforces the CPU limit of `demand`, as the kubelet computes it; none without a limit.
+std::optional<CfsQuota> quota_of(const placement::Demand& demand);
+
 /// What is told of the resources of a container that was found, by whoever tells it. What is absent was not told; 0 and
 /// below mean that none is set, as in the CRI.
 struct ToldResources {
@@ -60,6 +71,8 @@ placement::Qos qos_of_oom_score_adj(std::int64_t oom_score_adj);
 /// Thousandths of a CPU; 0 for "no limit" (quota 0 or negative). A period of 0 is the kernel's 100 ms.
 /// The kubelet: quota = milli × period / 1000, rounded down; so the inverse rounds up.
 std::int64_t cpu_limit_milli(std::int64_t quota_us, std::int64_t period_us);
+/// The period that this limit is meant with; 0 for "no limit".
+std::int64_t cpu_period_us(std::int64_t quota_us, std::int64_t period_us);
 
 /// Thousandths of a CPU; 0 for "no request" (2 shares or fewer).
 /// The kubelet: shares = milli × 1024 / 1000, rounded down, at least 2, at most 262144 (256 CPUs). Rounding the inverse

@@ -38,9 +38,13 @@ Result<Bounds> read_bounds(const lens::Resources& resources, std::string_view me
   return Bounds{*std::move(cpus), *std::move(mems)};
 }
 
-void set_sets(const CpuSet& cpus, const NodeSet& mems, lens::Resources& resources) {
+void set_told(const CpuSet& cpus, const NodeSet& mems, const std::optional<CfsQuota>& quota,
+              lens::Resources& resources) {
   resources.set_cpuset_cpus(cpus.to_string());
   if (!mems.empty()) resources.set_cpuset_mems(mems.to_string());
+  if (!quota) return;
+  resources.set_cpu_quota_us(quota->quota_us);
+  resources.set_cpu_period_us(quota->period_us);
 }
 
 void add_entry(const std::string& key, const std::string& value, lens::Entry& entry) {
@@ -152,22 +156,33 @@ Result<std::string> read_target_id(const std::string& request) {
   return parsed->id();
 }
 
-std::string patch_create_container(const CpuSet& cpus, const NodeSet& mems, const placement::AddedFields& added) {
+std::string patch_create_container(const CpuSet& cpus, const NodeSet& mems, const placement::AddedFields& added,
+                                   const std::optional<CfsQuota>& quota) {
   lens::CreateContainerRequest patch;
   for (const auto& [name, value] : added.env) add_entry(name, value, *patch.mutable_config()->add_envs());
   for (const auto& [key, value] : added.annotations) add_entry(key, value, *patch.mutable_config()->add_annotations());
-  set_sets(cpus, mems, *patch.mutable_config()->mutable_linux()->mutable_resources());
+  set_told(cpus, mems, quota, *patch.mutable_config()->mutable_linux()->mutable_resources());
   return patch.SerializeAsString();
 }
 
-std::string patch_update_container_resources(const CpuSet& cpus, const NodeSet& mems) {
-  return make_update_container_resources({}, cpus, mems);
+std::string patch_update_container_resources(const CpuSet& cpus, const NodeSet& mems,
+                                             const std::optional<CfsQuota>& quota) {
+  return make_update_container_resources({}, cpus, mems, quota);
 }
 
-std::string make_update_container_resources(const std::string& container_id, const CpuSet& cpus, const NodeSet& mems) {
+std::string patch_container_status(const CfsQuota& quota) {
+  lens::ContainerStatusResponse patch;
+  lens::Resources& resources = *patch.mutable_status()->mutable_resources()->mutable_linux();
+  resources.set_cpu_quota_us(quota.quota_us);
+  resources.set_cpu_period_us(quota.period_us);
+  return patch.SerializeAsString();
+}
+
+std::string make_update_container_resources(const std::string& container_id, const CpuSet& cpus, const NodeSet& mems,
+                                            const std::optional<CfsQuota>& quota) {
   lens::UpdateContainerResourcesRequest request;
   request.set_container_id(container_id);
-  set_sets(cpus, mems, *request.mutable_linux());
+  set_told(cpus, mems, quota, *request.mutable_linux());
   return request.SerializeAsString();
 }
 
@@ -205,7 +220,10 @@ void apply_oom_score_adj(std::int64_t oom_score_adj, const DemandRules& rules, p
 
 placement::Demand apply_update(const placement::Demand& before, const UpdateRequest& update, const DemandRules& rules) {
   placement::Demand after = before;
-  if (update.cpu_quota_us != 0) after.cpu_limit_milli = cpu_limit_milli(update.cpu_quota_us, update.cpu_period_us);
+  if (update.cpu_quota_us != 0) {
+    after.cpu_limit_milli = cpu_limit_milli(update.cpu_quota_us, update.cpu_period_us);
+    after.cpu_period_us = cpu_period_us(update.cpu_quota_us, update.cpu_period_us);
+  }
   if (update.cpu_shares != 0) {
     after.cpu_request_milli = cpu_request_milli(update.cpu_shares, after.cpu_limit_milli);
     after.cpu_request_certainty = placement::Certainty::kTold;

@@ -107,14 +107,19 @@ Result<ContainerDetail> read_container_status(const std::string& response, const
 void complete(ContainerDetail& detail, const ToldResources& kernel, std::size_t seen_cpus, const DemandRules& rules);
 
 // Patches: serialized messages to be appended to the original bytes.
-/// Sets linux.resources.cpuset_cpus, and cpuset_mems unless `mems` is empty, of a CreateContainerRequest; adds `added`
-/// behind what it has.
-std::string patch_create_container(const CpuSet& cpus, const NodeSet& mems, const placement::AddedFields& added = {});
+/// Sets linux.resources.cpuset_cpus, and cpuset_mems unless `mems` is empty, of a CreateContainerRequest, and cpu_quota
+/// and cpu_period if there is a `quota`; adds `added` behind what it has.
+std::string patch_create_container(const CpuSet& cpus, const NodeSet& mems, const placement::AddedFields& added = {},
+                                   const std::optional<CfsQuota>& quota = std::nullopt);
 /// The same of an UpdateContainerResourcesRequest.
-std::string patch_update_container_resources(const CpuSet& cpus, const NodeSet& mems);
+std::string patch_update_container_resources(const CpuSet& cpus, const NodeSet& mems,
+                                             const std::optional<CfsQuota>& quota = std::nullopt);
+/// Sets status.resources.linux.cpu_quota and cpu_period of a ContainerStatusResponse.
+std::string patch_container_status(const CfsQuota& quota);
 
 // Requests of our own.
-std::string make_update_container_resources(const std::string& container_id, const CpuSet& cpus, const NodeSet& mems);
+std::string make_update_container_resources(const std::string& container_id, const CpuSet& cpus, const NodeSet& mems,
+                                            const std::optional<CfsQuota>& quota = std::nullopt);
 std::string make_container_status(const std::string& container_id);  // verbose
 
 /// Folds a resize into a demand: zero fields stay as they were.

@@ -68,10 +68,10 @@ RuntimeClient::RuntimeClient(Runtime& runtime, DemandRules rules)
 RuntimeClient::~RuntimeClient() = default;
 
 void RuntimeClient::update_container(const std::string& container_id, const CpuSet& cpus, const NodeSet& mems,
-                                     std::function<void(Status)> done) {
+                                     std::function<void(Status)> done, const std::optional<CfsQuota>& quota) {
   std::string what = "UpdateContainerResources of container " + container_id;
   channel_->call(
-      {"UpdateContainerResources", make_update_container_resources(container_id, cpus, mems), kUpdateTimeout},
+      {"UpdateContainerResources", make_update_container_resources(container_id, cpus, mems, quota), kUpdateTimeout},
       [what = std::move(what), done = std::move(done)](const RuntimeResponse& answer) {
         if (answer.code == Code::kOk) return done(Status());
         done(error_naming(what, answer.code, answer.message));

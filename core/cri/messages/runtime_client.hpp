@@ -3,6 +3,7 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -31,9 +32,9 @@ class RuntimeClient {
 
   const DemandRules& rules() const { return rules_; }
 
-  /// Leaves the memory nodes alone if `mems` is empty.
+  /// Leaves the memory nodes alone if `mems` is empty, and the CFS quota if there is no `quota`.
   void update_container(const std::string& container_id, const CpuSet& cpus, const NodeSet& mems,
-                        std::function<void(Status)> done);
+                        std::function<void(Status)> done, const std::optional<CfsQuota>& quota = std::nullopt);
   /// All containers, unfiltered.
   void list_containers(std::function<void(Result<std::vector<ContainerInfo>>)> done);
   void list_sandboxes(std::function<void(Result<std::vector<Sandbox>>)> done);

@@ -39,6 +39,9 @@ struct ProxyHooks {
   std::set<std::string, std::less<>> observed;
   std::function<void(const ObservedMessage&)> on_observed;  ///< after the answer went on to the client
 
+  /// What is appended to an OK answer to a unary call of these, before it goes on to the client; mostly nothing.
+  std::function<std::string(const ObservedMessage&)> patch_for = {};
+
   std::function<void(const FinishedCall&)> on_finished = {};  ///< of every call but those of topoletd's own
 
   /// A call on a socket of topoletd's own, see Proxy::accept_own().

@@ -28,6 +28,17 @@ std::string describe_demand(const placement::Workload& workload) {
   return {};
 }
 
+/// A Guaranteed container has a CPU limit, which is its request. Where the runtime was told that it has no quota, that
+/// was topolet's doing; a kubelet that sets no quotas leaves that out. Fills the limit in.
+bool has_dropped_quota(const cri::ContainerDetail& detail, placement::Workload& workload) {
+  placement::Demand& demand = workload.demand;
+  const bool has_none = detail.told.cpu_quota_us.value_or(0) < 0 && demand.cpu_limit_milli == 0;
+  if (!has_none || workload.qos != placement::Qos::kGuaranteed) return false;
+  demand.cpu_limit_milli = demand.cpu_request_milli;
+  demand.cpu_period_us = detail.told.cpu_period_us.value_or(0);
+  return true;
+}
+
 std::string joined(std::string reason, const std::string& more) {
   return more.empty() ? reason : std::move(reason) + "; " + more;
 }
@@ -317,6 +328,7 @@ void Reconciler::adopt_exclusively(const PassPtr& pass, const cri::ContainerDeta
                                    const placement::Workload& workload, const CpuSet& cpus, const char* which) {
   event::Adopted adopted{
       workload, {}, detail.info, AuditEvent::kAdopted, cpus, overruled_by(pass, detail, workload.key, cpus)};
+  if (!is_known_from_kubelet(workload.key)) adopted.has_dropped_quota = has_dropped_quota(detail, adopted.workload);
   placement::Decision& decision = adopted.plan.decision;
   decision.placement = {placement::Mode::kExclusive, cpus, {}, {}};
   decision.nodes = deps_.placer.topology()->nodes_of(cpus);

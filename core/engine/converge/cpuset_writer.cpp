@@ -25,7 +25,8 @@ void CpusetWriter::tell_runtime(const std::string& container_id, const Container
                                 std::function<void(Status)> done) {
   deps_.client.update_container(
       container_id, target.cpus, target.mems,
-      [this, done = std::move(done)](const Status& status) { deps_.loop.post([done, status] { done(status); }); });
+      [this, done = std::move(done)](const Status& status) { deps_.loop.post([done, status] { done(status); }); },
+      target.quota);
 }
 
 /// Where the cgroups below have to go to CPUs that the container does not have yet, it gets these before it leaves any.

@@ -207,6 +207,13 @@ std::optional<CpusetHierarchy> ProcessCgroups::hierarchy() const {
   return std::nullopt;
 }
 
+std::optional<std::filesystem::path> ProcessCgroups::quota_hierarchy() const {
+  const auto legacy = std::find_if(legacy_.begin(), legacy_.end(),
+                                   [](const Mount& mount) { return list_contains(mount.controllers, "cpu"); });
+  if (legacy != legacy_.end()) return legacy->mount_point;
+  return unified_ ? std::optional(unified_->mount_point) : std::nullopt;
+}
+
 std::optional<std::filesystem::path> ProcessCgroups::container_directory(std::int64_t pid,
                                                                          const std::string& container_id) const {
   const std::filesystem::path process = proc_ / std::to_string(pid);

@@ -58,6 +58,8 @@ class ProcessCgroups {
 
   /// None if it is not mounted, or cannot be seen from here.
   std::optional<CpusetHierarchy> hierarchy() const;
+  /// The directory of the cgroup above all others in the hierarchy that has CFS quotas.
+  std::optional<std::filesystem::path> quota_hierarchy() const;
 
   /// cgroup v1: when the last CPU of a cgroup goes offline, the kernel moves its processes to the cpuset of a cgroup
   /// above it, and leaves them there. Puts the process and those of the same container back, where its own cgroup has

@@ -308,6 +308,8 @@ void Reconciler::open_known(const PassPtr& pass, const cri::ContainerDetail& det
 /// Whether the container was told `desired`, as far as can be seen. Where the runtime does not tell what it has
 /// recorded, the kernel does.
 bool Reconciler::is_applied(const Recorded& recorded, const ContainerCpuset& desired) const {
+  // Of a quota the runtime alone is asked: it writes what it has recorded with every update.
+  if (desired.quota && recorded.quota_us != desired.quota->quota_us) return false;
   return recorded.cpus.value_or(deps_.cpusets.kernel_cpus(recorded.id).value_or(CpuSet())) == desired.cpus;
 }
 

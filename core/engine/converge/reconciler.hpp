@@ -78,13 +78,16 @@ class Reconciler {
   };
   using PassPtr = std::shared_ptr<ReconcilePass>;
 
-  /// The CPUs that the runtime has recorded of a container, if it tells them.
+  /// What the runtime has recorded of a container, as far as it tells.
   struct Recorded {
     std::string id;
     std::optional<CpuSet> cpus;
+    std::optional<std::int64_t> quota_us;
 
     explicit Recorded(const cri::ContainerDetail& detail)
-        : id(detail.info.id), cpus(detail.tells_cpuset ? std::optional(detail.spec_cpus) : std::nullopt) {}
+        : id(detail.info.id),
+          cpus(detail.tells_cpuset ? std::optional(detail.spec_cpus) : std::nullopt),
+          quota_us(detail.told.cpu_quota_us) {}
   };
 
   void expire_doubts();

@@ -295,7 +295,7 @@ void CreateContainer::send(const ContainerCpuset& durable) {
   sent_ = *agreed;
   is_sent_as_decided_ = sent_ == desired_cpuset_of(*allocation);
   changes_before_sent_ = deps_.committer.changes_of_pending();
-  call_->forward(cri::patch_create_container(sent_.cpus, sent_.mems, allocation->placement.added),
+  call_->forward(cri::patch_create_container(sent_.cpus, sent_.mems, allocation->placement.added, sent_.quota),
                  [self = shared_from_this()](const cri::RuntimeResponse& answer) { self->receive(answer); });
 }
 

@@ -142,7 +142,7 @@ void UpdateContainerResources::forward_update() {
   if (!sendable) return deps_.committer.when_durable([self = shared_from_this()] { self->forward_update(); });
   sent_ = *sendable;
   deps_.mover.note_sent(container_id_, sent_);
-  forward(deps_, call_, cri::patch_update_container_resources(sent_.cpus, sent_.mems),
+  forward(deps_, call_, cri::patch_update_container_resources(sent_.cpus, sent_.mems, sent_.quota),
           [self = shared_from_this()](const cri::RuntimeResponse& answer) { self->on_response(answer); });
 }
 

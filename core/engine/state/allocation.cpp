@@ -27,6 +27,18 @@ std::string_view to_string(Squeeze squeeze) {
   return "?";
 }
 
+std::string_view to_string(QuotaState quota) {
+  switch (quota) {
+    case QuotaState::kAsAsked:
+      return "";
+    case QuotaState::kDropped:
+      return "dropped";
+    case QuotaState::kGivenBack:
+      return "given-back";
+  }
+  return "?";
+}
+
 std::string_view to_string(Phase phase) {
   switch (phase) {
     case Phase::kPending:

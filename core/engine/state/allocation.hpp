@@ -40,6 +40,15 @@ enum class Squeeze : std::uint8_t {
 
 std::string_view to_string(Squeeze squeeze);  // "", "placed", "left-to-kernel"
 
+/// Whose word its CFS quota is.
+enum class QuotaState : std::uint8_t {
+  kAsAsked,    ///< the kubelet's: topolet tells the runtime nothing of it
+  kDropped,    ///< it has CPUs of its own, and no quota
+  kGivenBack,  ///< it had none, and is to have what the kubelet asks for
+};
+
+std::string_view to_string(QuotaState quota);  // "", "dropped", "given-back"
+
 /// It does not leave CPUs that it was told to leave: the runtime refuses that, or does not answer.
 struct Stuck {
   CpuSet cpus;                             ///< nobody else is given any of them alone
@@ -119,6 +128,7 @@ struct Allocation {
   std::optional<Overruled> overruled;
   std::optional<Hand> hand;
   std::optional<Stuck> stuck;
+  QuotaState quota = QuotaState::kAsAsked;
 
   bool is_exclusive() const { return placement.mode == placement::Mode::kExclusive; }
   /// It had to leave CPUs of its own, and returns to them when it can.
@@ -179,6 +189,8 @@ struct Pod {
   std::vector<std::string> made;
   /// Its cgroup is kept within the pool, or may be: it was set to that.
   bool confined = false;
+  /// What the CFS quota of its cgroup was before topolet set none; none where topolet has not.
+  std::optional<cri::CfsQuota> dropped_quota;
 
   bool was_warned(const std::string& warning) const {
     return std::find(warned.begin(), warned.end(), warning) != warned.end();

@@ -23,6 +23,7 @@ using Json = nlohmann::json;
 constexpr std::array kModes{placement::Mode::kExclusive, placement::Mode::kShared, placement::Mode::kReserved,
                             placement::Mode::kForeign};
 constexpr std::array kSqueezes{Squeeze::kNone, Squeeze::kPlaced, Squeeze::kLeftToKernel};
+constexpr std::array kQuotaStates{QuotaState::kAsAsked, QuotaState::kDropped, QuotaState::kGivenBack};
 constexpr std::array kQos{placement::Qos::kGuaranteed, placement::Qos::kBurstable, placement::Qos::kBestEffort,
                           placement::Qos::kUnknown};
 constexpr std::array kCertainties{placement::Certainty::kTold, placement::Certainty::kEstimated,
@@ -41,6 +42,7 @@ Json json_of(const placement::Demand& demand) {
   return {{"cpu_request_milli", demand.cpu_request_milli},
           {"cpu_request_certainty", to_string(demand.cpu_request_certainty)},
           {"cpu_limit_milli", demand.cpu_limit_milli},
+          {"cpu_period_us", demand.cpu_period_us},
           {"memory_request_bytes", demand.memory_request_bytes},
           {"memory_request_estimated", demand.memory_request_estimated},
           {"memory_limit_bytes", demand.memory_limit_bytes},
@@ -50,7 +52,8 @@ Json json_of(const placement::Demand& demand) {
 
 void read(const Json& json, placement::Demand& demand) {
   json.at("cpu_request_milli").get_to(demand.cpu_request_milli);
-  // Older versions did not write it.
+  // Older versions did not write these.
+  demand.cpu_period_us = json.value("cpu_period_us", std::int64_t{0});
   const auto certainty = json.find("cpu_request_certainty");
   if (certainty != json.end()) read_name(certainty->get<std::string>(), kCertainties, demand.cpu_request_certainty);
   json.at("cpu_limit_milli").get_to(demand.cpu_limit_milli);
@@ -130,6 +133,13 @@ void read(const Json& json, Stuck& stuck) {
   json.at("trials").get_to(stuck.trials);
 }
 
+Json json_of(const cri::CfsQuota& quota) { return {{"quota_us", quota.quota_us}, {"period_us", quota.period_us}}; }
+
+void read(const Json& json, cri::CfsQuota& quota) {
+  json.at("quota_us").get_to(quota.quota_us);
+  json.at("period_us").get_to(quota.period_us);
+}
+
 Json json_of(const FormerCpus& former) {
   return {{"cpus", former.cpus.to_string()}, {"withheld", former.withheld.to_string()}};
 }
@@ -185,6 +195,7 @@ store::Value to_value(placement::Mode mode) { return std::string(to_string(mode)
 store::Value to_value(placement::Qos qos) { return std::string(to_string(qos)); }
 store::Value to_value(placement::Certainty certainty) { return std::string(to_string(certainty)); }
 store::Value to_value(Squeeze squeeze) { return std::string(to_string(squeeze)); }
+store::Value to_value(QuotaState quota) { return std::string(to_string(quota)); }
 store::Value to_value(Phase phase) { return std::string(to_string(phase)); }
 store::Value to_value(const placement::AddedFields& added) {
   return added == placement::AddedFields() ? std::string() : text_of(json_of(added));
@@ -240,6 +251,7 @@ void from_value(const store::Value& value, placement::Mode& into) { read_name(te
 void from_value(const store::Value& value, placement::Qos& into) { read_name(text(value), kQos, into); }
 void from_value(const store::Value& value, placement::Certainty& into) { read_name(text(value), kCertainties, into); }
 void from_value(const store::Value& value, Squeeze& into) { read_name(text(value), kSqueezes, into); }
+void from_value(const store::Value& value, QuotaState& into) { read_name(text(value), kQuotaStates, into); }
 void from_value(const store::Value& value, Phase& into) {
   const auto phase = phase_from(text(value));
   if (!phase) throw std::runtime_error("'" + text(value) + "' is not known");

@@ -5,19 +5,21 @@
 
 #include "core/base/index_set.hpp"
 #include "core/engine/state/allocation.hpp"
+#include "core/engine/state/cfs_quota.hpp"
 
 namespace topolet::engine {
 
-/// What a container's cpuset is to be, or is.
+/// What a container's cpuset is to be, or is, and its CFS quota where that is not the kubelet's alone to say.
 struct ContainerCpuset {
   CpuSet cpus;
-  NodeSet mems;  ///< empty = left alone
+  NodeSet mems;                             ///< empty = left alone
+  std::optional<cri::CfsQuota> quota = {};  ///< none = left alone
 
   friend bool operator==(const ContainerCpuset&, const ContainerCpuset&) = default;
 };
 
 inline ContainerCpuset desired_cpuset_of(const Allocation& allocation) {
-  return {allocation.placement.cpus, allocation.placement.mems};
+  return {allocation.placement.cpus, allocation.placement.mems, quota_to_tell(allocation)};
 }
 
 /// What a container may be told whose newest durable set is `durable`, and which is to have by now what `now` says;
@@ -33,7 +35,7 @@ inline std::optional<ContainerCpuset> agreed_cpuset(const ContainerCpuset& durab
   const CpuSet cpus = durable.cpus & newest.cpus;
   const bool is_enough = now.follows_pool() ? !cpus.empty() : cpus == durable.cpus;
   if (!is_enough) return std::nullopt;
-  return ContainerCpuset{cpus, durable.mems & newest.mems};
+  return ContainerCpuset{cpus, durable.mems & newest.mems, durable.quota};
 }
 
 }  // namespace topolet::engine

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/base/text.hpp"
+#include "core/engine/state/cfs_quota.hpp"
 #include "core/engine/state/overruled.hpp"
 #include "core/engine/state/shared_load.hpp"
 #include "core/engine/state/stuck.hpp"
@@ -336,6 +337,22 @@ void Draft::mark_overlapped() {
   for (Allocation& allocation : marked) put(std::move(allocation));
 }
 
+void Draft::settle_all_quotas() {
+  for (const auto& [key, allocation] : ledger_.allocations()) {
+    const Allocation* now = find(key);
+    if (now == nullptr) continue;
+    Allocation after = *now;
+    settle_quota(after, drops_quotas_);
+    if (after.quota != now->quota) put(std::move(after));
+  }
+}
+
+void Draft::settle_quotas() {
+  for (auto& [key, change] : changes_) {
+    if (change.after) settle_quota(*change.after, drops_quotas_);
+  }
+}
+
 void Draft::drop_unchanged() {
   std::erase_if(change_order_, [this](const placement::ContainerKey& key) {
     const Change& change = changes_.at(key);
@@ -425,6 +442,7 @@ Transition Draft::finish() && {
   end_squeezes();
   mark_overlapped();
   update_vacating(true);
+  settle_quotas();
   drop_unchanged();
   record_kinds();
   assign_decision_numbers();

@@ -18,8 +18,9 @@ namespace topolet::engine {
 /// follows the pool, who returns to its preferred placement, and what each container is vacating.
 class Draft {
  public:
-  /// `ledger` must outlive the draft.
-  Draft(const Ledger& ledger, std::chrono::milliseconds now) : ledger_(ledger), next_decision_(ledger.next_decision()) {
+  /// `ledger` must outlive the draft. `drops_quotas`: containers with CPUs of their own have no CFS quota.
+  Draft(const Ledger& ledger, std::chrono::milliseconds now, bool drops_quotas = false)
+      : ledger_(ledger), next_decision_(ledger.next_decision()), drops_quotas_(drops_quotas) {
     transition_.wall_time = now;
   }
 
@@ -46,6 +47,8 @@ class Draft {
     transition_.topology = std::move(topology);
   }
   void record_setup(Setup setup) { transition_.setup = std::move(setup); }
+  /// Whose quotas are those of allocations that do not change otherwise: by another configuration, perhaps.
+  void settle_all_quotas();
   /// The CPUs that the pool gains were in it before, so nobody is moved to them.
   void mark_rollback() { transition_.is_rollback = true; }
 
@@ -84,6 +87,7 @@ class Draft {
   void end_squeezes();
   bool has_strays() const;
   void mark_overlapped();
+  void settle_quotas();
   void drop_unchanged();
   void record_kinds();
   void update_vacating(bool pool_is_known);
@@ -95,6 +99,7 @@ class Draft {
   std::map<placement::ContainerKey, Change> changes_;
   std::unordered_set<const Allocation*> changed_;  ///< those of the ledger that are among the changes
   std::int64_t next_decision_;
+  const bool drops_quotas_;
   bool pool_stays_ = false;
   std::optional<placement::ContainerKey> cause_;
   Transition transition_;

@@ -196,6 +196,7 @@ struct Adopted {
   std::vector<placement::ContainerKey> overruled = {};
   bool may_be_starting = false;            ///< as in CreateDiscovered
   std::vector<std::string> warnings = {};  ///< as of CreateAdmitted
+  bool has_dropped_quota = false;          ///< it has no CFS quota, by the hand of an earlier topoletd
 };
 /// It turned out, once it ran, that its CPUs cannot be set: it has none from now on, and is foreign.
 struct FoundForeign {
@@ -207,6 +208,12 @@ struct FoundForeign {
 struct PodConfined {
   std::string pod_uid;
   bool confined = true;
+};
+/// The cgroup of a pod is to have no CFS quota from now on, in place of the one `before`; none: topolet has no more to
+/// do with it.
+struct PodQuotaDropped {
+  std::string pod_uid;
+  std::optional<cri::CfsQuota> before;
 };
 /// The policies were asked about it with the CPUs that it has now.
 struct Evaluated {
@@ -273,8 +280,8 @@ using Event =
                  event::PodStopped, event::PodRemoved, event::PodSeen, event::PodForgotten, event::DemandChanged,
                  event::Moved, event::ChangeReverted, event::Converged, event::Drifted, event::SeenInKernel,
                  event::FoundStuck, event::CameLoose, event::Overlapped, event::Adopted, event::FoundForeign,
-                 event::PodConfined, event::Evaluated, event::MachineChanged, event::CrashHoldExpired, event::Restarted,
-                 event::ClockSet, event::AuditOnly, event::SetupChanged, event::CapacityTold, event::CapacityCleared,
-                 event::CapacityTimePassed, event::KubeletStatic>;
+                 event::PodConfined, event::PodQuotaDropped, event::Evaluated, event::MachineChanged,
+                 event::CrashHoldExpired, event::Restarted, event::ClockSet, event::AuditOnly, event::SetupChanged,
+                 event::CapacityTold, event::CapacityCleared, event::CapacityTimePassed, event::KubeletStatic>;
 
 }  // namespace topolet::engine

@@ -84,4 +84,13 @@ void ObservationTransitions::note_confined(const event::PodConfined& event) {
   }
 }
 
+void ObservationTransitions::note_dropped_quota(const event::PodQuotaDropped& event) {
+  for (const auto& [id, pod] : ledger_.pods()) {
+    if (pod.sandbox.pod_uid != event.pod_uid || pod.dropped_quota == event.before) continue;
+    Pod after = draft_.pod(id);
+    after.dropped_quota = event.before;
+    draft_.put_pod(std::move(after));
+  }
+}
+
 }  // namespace topolet::engine

@@ -22,6 +22,7 @@ class ObservationTransitions {
   void note_overlap(const event::Overlapped& event);
   void find_foreign(const event::FoundForeign& event);
   void note_confined(const event::PodConfined& event);
+  void note_dropped_quota(const event::PodQuotaDropped& event);
 
  private:
   const Ledger& ledger_;

@@ -22,6 +22,7 @@ void for_each_field_of_allocation(Of& allocation, Field field) {
   field("cpu_request_milli", workload.demand.cpu_request_milli);
   field("cpu_request_certainty", workload.demand.cpu_request_certainty);
   field("cpu_limit_milli", workload.demand.cpu_limit_milli);
+  field("cpu_period_us", workload.demand.cpu_period_us);
   field("memory_request_bytes", workload.demand.memory_request_bytes);
   field("memory_request_estimated", workload.demand.memory_request_estimated);
   field("memory_limit_bytes", workload.demand.memory_limit_bytes);
@@ -65,6 +66,7 @@ void for_each_field_of_allocation(Of& allocation, Field field) {
   field("overruled", allocation.overruled);
   field("hand", allocation.hand);
   field("stuck", allocation.stuck);
+  field("quota", allocation.quota);
 }
 
 template <class Of, class Field>
@@ -82,6 +84,7 @@ void for_each_field_of_pod(Of& pod, Field field) {
   field("warned", pod.warned);
   field("confined", pod.confined);
   field("made", pod.made);
+  field("dropped_quota", pod.dropped_quota);
 }
 
 /// But for the node, which is the row's key.

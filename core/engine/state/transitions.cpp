@@ -29,7 +29,7 @@ AuditEntry audit_of(const placement::Decision& decision, AuditEvent audit_event)
 class Transitions {
  public:
   Transitions(const Ledger& ledger, const placement::PlacementRules& rules, std::chrono::milliseconds now)
-      : ledger_(ledger), rules_(rules), now_(now), draft_(ledger, now) {}
+      : ledger_(ledger), rules_(rules), now_(now), draft_(ledger, now, rules.drop_exclusive_quota) {}
 
   Transition finish() { return std::move(draft_).finish(); }
 
@@ -66,10 +66,11 @@ class Transitions {
   void operator()(const event::Adopted& event);
   void operator()(const event::FoundForeign& event) { observations_.find_foreign(event); }
   void operator()(const event::PodConfined& event) { observations_.note_confined(event); }
+  void operator()(const event::PodQuotaDropped& event) { observations_.note_dropped_quota(event); }
   void operator()(const event::Evaluated& event);
   void operator()(const event::MachineChanged& event) { machine_.change(event); }
   void operator()(const event::CrashHoldExpired& event) { draft_.end(event.key, "crash-hold"); }
-  void operator()(const event::Restarted& event) { machine_.restart(event); }
+  void operator()(const event::Restarted& event);
   void operator()(const event::SetupChanged& event) { draft_.record_setup(event.setup); }
   void operator()(const event::ClockSet& event) { machine_.set_clock(event); }
   void operator()(const event::CapacityTold& event) { capacities_.tell(event); }
@@ -433,11 +434,18 @@ void Transitions::operator()(const event::Adopted& event) {
   Allocation after = allocation_for(event.workload, event.plan);
   const placement::ContainerKey key = after.workload.key;
   after.container_id = event.container.id;
+  if (event.has_dropped_quota) after.quota = QuotaState::kDropped;
   draft_.put(after, audit_of(event.plan.decision, event.audit_event));
   bind(std::move(after), event.container,
        event.observed_cpus.empty() ? std::optional<CpuSet>() : std::optional<CpuSet>(event.observed_cpus),
        event.may_be_starting);
   draft_.add_warnings(event.workload, event.warnings);
+}
+
+/// placement.exclusive-quota may be another than before.
+void Transitions::operator()(const event::Restarted& event) {
+  machine_.restart(event);
+  draft_.settle_all_quotas();
 }
 
 void Transitions::operator()(const event::Evaluated& event) {

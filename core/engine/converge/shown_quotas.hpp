@@ -1,0 +1,29 @@
+// What the kubelet is shown of the CFS quota of a container that has none by topolet's hand: what it asked for.
+#pragma once
+
+#include <string>
+#include <unordered_map>
+
+#include "core/base/mutex.hpp"
+#include "core/cri/call.hpp"
+#include "core/cri/messages/demand.hpp"
+#include "core/engine/state/observer.hpp"
+
+namespace topolet::engine {
+
+/// The kubelet reads a container's CPU limit in the answer to ContainerStatus: where that tells no quota, the status of
+/// the pod goes on to show the limit of before a resize. Any thread may ask; the rest is the loop's.
+class ShownQuotas final : public Observer {
+ public:
+  void on_loaded(const Ledger& ledger) override;
+  void on_durable(const Transition& transition) override;
+
+  /// What is to be appended to the answer; empty for most.
+  std::string patch_for(const cri::ObservedMessage& answer) const;
+
+ private:
+  mutable Mutex mutex_;
+  std::unordered_map<std::string, cri::CfsQuota> by_container_ TOPOLET_GUARDED_BY(mutex_);
+};
+
+}  // namespace topolet::engine

@@ -1,0 +1,20 @@
+// The CFS quota of a container that has CPUs of its own (placement.exclusive-quota). Pure functions.
+#pragma once
+
+#include <optional>
+
+#include "core/cri/messages/demand.hpp"
+#include "core/engine/state/allocation.hpp"
+
+namespace topolet::engine {
+
+/// Whose the quota is from now on, by the mode that the container has. `drops`: exclusive ones have none.
+void settle_quota(Allocation& allocation, bool drops);
+
+/// What topolet tells the runtime; none where the kubelet's word stays as it came.
+std::optional<cri::CfsQuota> quota_to_tell(const Allocation& allocation);
+
+/// What the kubelet is to be shown in place of what the runtime was told; none where that is the same.
+std::optional<cri::CfsQuota> quota_to_show(const Allocation& allocation);
+
+}  // namespace topolet::engine
