@@ -166,7 +166,8 @@ TEST(DemandOf, PutsTheNumbersTogether) {
                                    .memory_request_bytes = kGiB,
                                    .memory_request_estimated = false,
                                    .memory_limit_bytes = kGiB,
-                                   .hugepage_limit_bytes = {{"2MB", 4 << 20}}};
+                                   .hugepage_limit_bytes = {{"2MB", 4 << 20}},
+                                   .cpu_period_us = 100000};
   EXPECT_EQ(demand_of(raw, placement::Qos::kGuaranteed, 64 * kGiB), expected);
   EXPECT_EQ(demand_of({}, placement::Qos::kBestEffort, 64 * kGiB), placement::Demand{});
 }
