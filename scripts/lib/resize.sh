@@ -16,6 +16,7 @@ run_resize() {
   start_runtime "$workdir" 2>>"$logs/resize.log"
   start_quota_topoletd drop
   start_resize_kubelet
+  throttle_none
   resize_one
   resize_pair
   keep_quota_again
@@ -31,7 +32,7 @@ start_quota_topoletd() {
   run_program "$workdir" topoletd "$daemon" --config /dev/null --daemon.listen="unix://$workdir/topolet.sock" \
     --daemon.control="$workdir/control.sock" --daemon.runtime="unix://$workdir/containerd.sock" \
     --daemon.state-dir="$workdir/state-of-topolet" --daemon.plugin-dir="$plugins" --plugins.enable=numa \
-    --placement.min-shared-cpus=0 --placement.exclusive-quota="$1"
+    --placement.min-shared-cpus=0 --placement.exclusive-quota="$1" --placement.exclusive-namespaces=default
   wait_until 20 topolet_answers || die "topoletd did not start; see $workdir/topoletd.log"
 }
 
@@ -41,14 +42,14 @@ start_resize_kubelet() {
   wait_until 60 node_is_ready topolet-node || die "the kubelet's node is not Ready; see $logs/resize-kubelet.log"
 }
 
-# make_limited_pod NAME CONTAINER=CPU…: each as busy as it may be, with two processes for each CPU.
+# make_limited_pod NAME CONTAINER=CPU…: each as busy as it may be, with several processes. $pod_annotations are its own.
 make_limited_pod() {
   local name=$1 container
   {
     cat <<YAML
 apiVersion: v1
 kind: Pod
-metadata: {name: $name, namespace: default}
+metadata: {name: $name, namespace: default${pod_annotations:+, annotations: {$pod_annotations\}}}
 spec:
   nodeName: topolet-node
   hostNetwork: true
@@ -127,6 +128,14 @@ was_never_throttled() {
 }
 
 throttled_in() { awk '$1 == "nr_throttled" { print FILENAME, $2 }' "$1/cpu.stat" "${1%/*}/cpu.stat"; }
+
+# It has a whole CPU alone, and would be throttled for half of the time.
+throttle_none() {
+  pod_annotations='topolet.io/cpus: exclusive' make_limited_pod half main=500m
+  check through "resize: half a CPU rounded up has no quota" 60 has_quotas half main max max
+  check through "resize: and is not throttled" 0 was_never_throttled half main 5
+  logged kube "$workdir" admin delete pod half
+}
 
 resize_one() {
   make_limited_pod busy main=1
