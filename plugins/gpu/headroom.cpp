@@ -44,6 +44,9 @@ struct Cost {
   friend auto operator<=>(const Cost&, const Cost&) = default;
 };
 
+/// More CPUs than any machine has.
+constexpr std::size_t kNoRoomForPod = std::size_t{1} << 24U;
+
 /// Whoever was placed before it was known that it only watches its devices is listed with them.
 std::set<std::string_view> used_devices(const topolet_topology& topology, const topolet_ledger& ledger) {
   std::set<std::string_view> used;
@@ -128,8 +131,24 @@ std::optional<Cost> cost_of(const topolet_candidate& candidate, const std::vecto
   return cost;
 }
 
+/// The nodes where other containers of its pod are.
+bool is_with_pod(const topolet_candidate& candidate, const Pod& pod) {
+  const std::size_t nodes = sdk::size_of(candidate.nodes);
+  return nodes > 0 && sdk::size_of_both(candidate.nodes, pod.nodes.view()) == nodes;
+}
+
+/// With what is still to come of the pod. Where that has no room, it costs more than anywhere else.
+std::optional<Cost> cost_for_pod(const topolet_candidate& candidate, const std::vector<NodeRoom>& rooms,
+                                 std::size_t cpus, const Pod& pod) {
+  if (std::optional<Cost> whole = cost_of(candidate, rooms, cpus + pod.cpus_to_come)) return whole;
+  std::optional<Cost> own = cost_of(candidate, rooms, cpus);
+  if (own) own->headroom += kNoRoomForPod;
+  return own;
+}
+
 std::string reason_of(const topolet_candidate& candidate, const Cost& cost, bool is_best) {
   const std::string where = nodes_text(candidate.nodes);
+  if (cost.headroom >= kNoRoomForPod) return where + ": has no room for the rest of the pod";
   if (cost.headroom == 0) {
     return where + ": leaves the CPUs that unused GPUs will want" + (is_best ? "" : ", but others are emptier");
   }
@@ -151,7 +170,7 @@ Headroom parse_headroom(std::string_view text) {
   return {cpus};
 }
 
-std::vector<Verdict> headroom_verdicts(const topolet_request& request, const Headroom& headroom) {
+std::vector<Verdict> headroom_verdicts(const topolet_request& request, const Headroom& headroom, const Pod& pod) {
   if (headroom.is_off() || request.exclusive == 0) return {};
   const GpuCounts gpus(request);
   if (!gpus.any_unused()) return {};
@@ -159,7 +178,8 @@ std::vector<Verdict> headroom_verdicts(const topolet_request& request, const Hea
   std::vector<std::optional<Cost>> costs;
   std::map<std::size_t, std::set<Cost>> by_width;  // the costs of candidates of as many nodes
   for (const topolet_candidate& candidate : sdk::candidates(request)) {
-    costs.push_back(cost_of(candidate, rooms, request.exclusive_cpus));
+    costs.push_back(is_with_pod(candidate, pod) ? Cost() : cost_for_pod(candidate, rooms, request.exclusive_cpus, pod));
+    if (sdk::size_of(candidate.free) < request.exclusive_cpus) costs.back().reset();
     if (costs.back()) by_width[sdk::size_of(candidate.nodes)].insert(*costs.back());
   }
   const bool differ =

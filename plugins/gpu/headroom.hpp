@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "plugins/gpu/pod.hpp"
 #include "plugins/gpu/verdicts.hpp"
 
 namespace topolet::gpu {
@@ -27,6 +28,9 @@ Headroom parse_headroom(std::string_view text);
 /// many of the CPUs they cost that unused GPUs will want; then, at nodes with GPUs, the emptier first. The best get 0
 /// points, the others -2 to -7, which with the plugin's default weight is less than numa subtracts for one more node.
 /// None if they cost all the same, and where no GPU is unused.
-std::vector<Verdict> headroom_verdicts(const topolet_request& request, const Headroom& headroom);
+///
+/// A pod stays together: where its other containers are, a container costs nothing; and the first one counts with all
+/// that the pod requests, on the candidates that have room for it.
+std::vector<Verdict> headroom_verdicts(const topolet_request& request, const Headroom& headroom, const Pod& pod);
 
 }  // namespace topolet::gpu

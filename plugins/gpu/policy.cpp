@@ -11,6 +11,7 @@
 #include "plugins/gpu/device_catalog.hpp"
 #include "plugins/gpu/keep_free.hpp"
 #include "plugins/gpu/local_cpus.hpp"
+#include "plugins/gpu/pod.hpp"
 #include "plugins/gpu/proposals.hpp"
 #include "plugins/gpu/text.hpp"
 #include "plugins/gpu/watched_devices.hpp"
@@ -32,6 +33,12 @@ void add_known_devices(const topolet_workload& workload, const DeviceCatalog& ca
     if (ref && std::none_of(container.devices.begin(), container.devices.end(), is_it))
       container.devices.push_back({std::string(name), *ref});
   }
+}
+
+/// A container without devices whose pod has a GPU: its place is with its pod. One that requests nothing has no place.
+bool is_beside_gpus(const topolet_request& request, const Pod& pod) {
+  const topolet_demand* const demand = request.workload->demand;
+  return pod.uses_accelerators && (request.exclusive != 0 || (demand != nullptr && demand->cpu_request_milli > 0));
 }
 
 std::string why_missing(const char* option, const std::filesystem::path& directory) {
@@ -96,7 +103,9 @@ void Policy::pick(const topolet_pick_request& picking, sdk::Picks& picks) const 
   const ContainerDevices container = container_devices(*picking.request);
   const bool is_open = has_choice(picking);
   if (container.devices.empty()) {
-    if (options_.keep_free && container.empty() && is_open) ask_for(split_keeping_free(picking, options_.rules));
+    const bool keeps_away = options_.keep_free && container.empty() && is_open;
+    if (keeps_away && !is_beside_gpus(*picking.request, pod_of(*picking.request)))
+      ask_for(split_keeping_free(picking, options_.rules));
     return;
   }
   ask_for(split_by_local_cpus(picking, container, options_.rules));
@@ -163,7 +172,9 @@ std::vector<Verdict> Policy::verdicts(const topolet_request& request) const {
   if (watches_only(container)) rules.affinity = Affinity::kPrefer;
   if (std::vector<Verdict> by_cpus = local_cpu_verdicts(request, container, rules); !by_cpus.empty()) return by_cpus;
   if (!container.empty()) return locality_verdicts(request, container, rules);
-  return options_.keep_free ? keep_free_verdicts(request, rules) : headroom_verdicts(request, options_.headroom);
+  const Pod pod = pod_of(request);
+  if (is_beside_gpus(request, pod)) return {};
+  return options_.keep_free ? keep_free_verdicts(request, rules) : headroom_verdicts(request, options_.headroom, pod);
 }
 
 void Policy::tick(const topolet_tick_request& request, sdk::Wishes& /*wishes*/) {

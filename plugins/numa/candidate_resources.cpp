@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "plugins/numa/pod_place.hpp"
 #include "plugins/numa/zone.hpp"
 
 namespace topolet::numa {
@@ -138,6 +139,7 @@ std::vector<CandidateResources> candidate_resources(const topolet_request& reque
                                                     const NodeMemory& memory, std::size_t cpus_in_caches) {
   const NodeTables tables(*request.topology, *request.ledger);
   const std::optional<FreeByCache> caches = cpus_in_caches > 0 ? free_by_cache(request) : std::nullopt;
+  const PodPlace pod(request);
   std::vector<CandidateResources> all;
   all.reserve(request.candidate_count);
   std::vector<std::uint32_t> positions;
@@ -164,6 +166,7 @@ std::vector<CandidateResources> candidate_resources(const topolet_request& reque
       const bool fits = memory.huge_pages(positions, page_bytes).fits(bytes);
       resources.huge_pages_fit = resources.huge_pages_fit && fits;
     }
+    if (!pod.empty()) resources.pod_distance = pod.distance_to(positions, has_others);
     if (demand.pod_is_placed) resources.nodes_outside_pod = nodes_outside_pod(candidate, has_others, demand);
     resources.in_zone = demand.zone.empty() || is_in_zone(candidate, demand.zone);
     all.push_back(resources);

@@ -27,6 +27,7 @@ struct CandidateResources {
   MemoryAmount memory = {};
   bool huge_pages_fit = true;
   std::size_t nodes_outside_pod = 0;     ///< nodes that the pod was not placed on
+  std::uint32_t pod_distance = 0;        ///< see PodPlace
   bool in_zone = true;                   ///< on no nodes but those that a scheduler has chosen, if it has
   bool whole_cores_fit = true;           ///< free whole cores add up to the exclusive CPUs, or need not
   bool whole_cores_fit_if_empty = true;  ///< the same of all allowed cores

@@ -10,8 +10,8 @@
 namespace topolet::numa {
 namespace {
 
-// One more node outweighs memory that is not there and any distance; these outweigh the number of caches, then crowded
-// cores; and these outweigh the strategy.
+// One more node outweighs memory that is not there and any distance; these outweigh the pod; that outweighs the number of
+// caches, then crowded cores; and these outweigh the strategy.
 constexpr std::int32_t kBest = 100;
 constexpr std::int32_t kWorst = -100;
 constexpr std::int32_t kPerNode = 30;
@@ -24,19 +24,28 @@ struct Cost {
 };
 struct Costs {
   Cost nearness;
+  Cost pod;
   Cost division;
   Cost strategy;
 };
-constexpr Costs kCosts = {{14, 16}, {5, 9}, {1, 4}};
-constexpr Costs kClosest = {{20, 22}, {4, 5}, {1, 2}};  // with prefer-closest-numa-nodes
+constexpr Costs kCosts = {{14, 16}, {0, 0}, {5, 9}, {1, 4}};
+constexpr Costs kClosest = {{20, 22}, {0, 0}, {4, 5}, {1, 2}};  // with prefer-closest-numa-nodes
+// Where the pod makes a difference.
+constexpr Costs kCostsOfPod = {{15, 15}, {7, 8}, {3, 4}, {1, 2}};
+constexpr Costs kClosestOfPod = {{19, 19}, {5, 6}, {2, 3}, {1, 1}};
 
 constexpr bool are_layered(const Costs& costs) {
-  return costs.nearness.most + costs.division.most + costs.strategy.most < kPerNode &&
-         costs.nearness.least > costs.division.most + costs.strategy.most && costs.division.least > costs.strategy.most;
+  const std::int32_t below_pod = costs.division.most + costs.strategy.most;
+  return costs.nearness.most + costs.pod.most + below_pod < kPerNode &&
+         costs.nearness.least > costs.pod.most + below_pod && (costs.pod.most == 0 || costs.pod.least > below_pod) &&
+         costs.division.least > costs.strategy.most;
 }
-static_assert(are_layered(kCosts) && are_layered(kClosest));
+static_assert(are_layered(kCosts) && are_layered(kClosest) && are_layered(kCostsOfPod) && are_layered(kClosestOfPod));
 
-const Costs& costs_of(const PolicyOptions& options) { return options.prefer_closest_numa_nodes ? kClosest : kCosts; }
+const Costs& costs_of(const PolicyOptions& options, bool pod_counts) {
+  if (pod_counts) return options.prefer_closest_numa_nodes ? kClosestOfPod : kCostsOfPod;
+  return options.prefer_closest_numa_nodes ? kClosest : kCosts;
+}
 
 // With align-by-socket a further node of the same package costs almost nothing.
 constexpr std::int32_t kPerNodeOfPackage = 2;
@@ -94,10 +103,13 @@ CandidateScorer::CandidateScorer(const topolet_topology& topology, const std::ve
       continue;
     }
     nearnesses_[width_of(candidate)].insert(nearness_of(candidate));
-    divisions_[place_of(candidate)].insert(division_of(candidate));
+    pod_fits_[place_of(candidate)].insert(pod_fit(candidate));
+    divisions_[place_of_pod(candidate)].insert(division_of(candidate));
     if (crowds_out_shared(candidate)) continue;
-    preferences_[{place_of(candidate), division_of(candidate)}].insert(preference(candidate));
+    preferences_[{place_of_pod(candidate), division_of(candidate)}].insert(preference(candidate));
   }
+  pod_counts_ =
+      std::any_of(pod_fits_.begin(), pod_fits_.end(), [](const auto& fits) { return fits.second.size() > 1; });
   if (!demand_.zone.empty()) look_into_zone(candidates);
 }
 
@@ -279,6 +291,17 @@ std::int32_t CandidateScorer::node_penalty(const CandidateResources& candidate) 
   return kPerNode * static_cast<std::int32_t>(std::min(more, kMostNodesCounted));
 }
 
+/// The place of the first container of a pod counts for those that follow.
+CandidateScorer::PodFit CandidateScorer::pod_fit(const CandidateResources& candidate) const {
+  if (demand_.rest_of_pod_milli == 0 && demand_.rest_of_pod_bytes == 0) return {candidate.pod_distance, 0};
+  const std::int64_t own =
+      demand_.exclusive ? static_cast<std::int64_t>(demand_.exclusive_cpus) * 1000 : demand_.shared_milli;
+  const std::int64_t milli = own + demand_.rest_of_pod_milli;
+  const bool has_memory = candidate.memory.fits(demand_.memory_bytes + demand_.rest_of_pod_bytes);
+  if (static_cast<std::int64_t>(candidate.free_cpus) * 1000 < milli || !has_memory) return {candidate.pod_distance, 2};
+  return {candidate.pod_distance, candidate.uncommitted_milli() < milli ? 1 : 0};
+}
+
 Strategy CandidateScorer::strategy() const { return demand_.exclusive ? options_.strategy : options_.shared_strategy; }
 
 CandidateScorer::Preference CandidateScorer::preference(const CandidateResources& candidate) const {
@@ -286,14 +309,19 @@ CandidateScorer::Preference CandidateScorer::preference(const CandidateResources
   return {candidate.caches.rest, uncommitted(candidate)};
 }
 
+std::int32_t CandidateScorer::pod_penalty(const CandidateResources& candidate) const {
+  return penalty(pod_fit(candidate), pod_fits_.at(place_of(candidate)), costs_of(options_, pod_counts_).pod);
+}
+
 std::int32_t CandidateScorer::division_penalty(const CandidateResources& candidate) const {
-  return penalty(division_of(candidate), divisions_.at(place_of(candidate)), costs_of(options_).division);
+  return penalty(division_of(candidate), divisions_.at(place_of_pod(candidate)),
+                 costs_of(options_, pod_counts_).division);
 }
 
 std::int32_t CandidateScorer::strategy_penalty(const CandidateResources& candidate) const {
-  const Cost& cost = costs_of(options_).strategy;
+  const Cost& cost = costs_of(options_, pod_counts_).strategy;
   if (crowds_out_shared(candidate)) return cost.most;
-  return penalty(preference(candidate), preferences_.at({place_of(candidate), division_of(candidate)}), cost);
+  return penalty(preference(candidate), preferences_.at({place_of_pod(candidate), division_of(candidate)}), cost);
 }
 
 std::string CandidateScorer::strategy_text(const CandidateResources& candidate) const {
@@ -303,9 +331,17 @@ std::string CandidateScorer::strategy_text(const CandidateResources& candidate) 
   }
   const std::string option = demand_.exclusive ? "strategy" : "shared-strategy";
   if (strategy() == Strategy::kSpread) return option + " spread prefers emptier nodes";
-  const auto least_rest = preferences_.at({place_of(candidate), division_of(candidate)}).begin()->first;
+  const auto least_rest = preferences_.at({place_of_pod(candidate), division_of(candidate)}).begin()->first;
   return option + (candidate.caches.rest > least_rest ? " packed prefers caches of which less would be left over"
                                                       : " packed prefers fuller nodes");
+}
+
+std::string CandidateScorer::pod_text(const CandidateResources& candidate) const {
+  const PodFit& best = *pod_fits_.at(place_of(candidate)).begin();
+  if (candidate.pod_distance > best.first) return "other containers of its pod are on nodes as good";
+  const std::int64_t milli = demand_.rest_of_pod_milli;
+  return "other nodes have room for the rest of its pod, too" +
+         (milli > 0 ? ", which requests " + format_milli_cpus(milli) : std::string());
 }
 
 /// Where the caches matter.
@@ -393,8 +429,9 @@ Verdict CandidateScorer::score(const CandidateResources& candidate) const {
     return {TOPOLET_VERDICT_SCORE, kBestWithShortage - worse + for_zone, reason + shortage_text(candidate)};
   }
   const std::int32_t nodes = node_penalty(candidate);
-  const std::int32_t nearness =
-      penalty(nearness_of(candidate), nearnesses_.at(width_of(candidate)), costs_of(options_).nearness);
+  const std::int32_t nearness = penalty(nearness_of(candidate), nearnesses_.at(width_of(candidate)),
+                                        costs_of(options_, pod_counts_).nearness);
+  const std::int32_t pod = pod_penalty(candidate);
   const std::int32_t division = division_penalty(candidate);
   const std::int32_t strategy = strategy_penalty(candidate);
   if (nodes > 0) reason += "; " + sdk::counted(fewest_nodes_, "node") + " would be enough on an empty machine";
@@ -403,13 +440,14 @@ Verdict CandidateScorer::score(const CandidateResources& candidate) const {
     reason += "; fewer nodes cannot hold the " + format_bytes(bytes) + " of memory needed";
   }
   if (nearness > 0) reason += "; " + nearness_text(candidate);
+  if (pod > 0) reason += "; " + pod_text(candidate);
   if (division > 0) reason += "; " + division_text(candidate);
   if (strategy > 0) reason += "; " + strategy_text(candidate);
   if (candidate.node_count > 1 && !distances_known_) {
     reason += "; the machine does not report node distances: 10 and 20 are assumed";
   }
   const std::int32_t least = any_shortage_ ? kWorstWithoutShortage : kWorst;
-  const std::int32_t score = std::max(least, kBest - nodes - nearness - division - strategy);
+  const std::int32_t score = std::max(least, kBest - nodes - nearness - pod - division - strategy);
   return {TOPOLET_VERDICT_SCORE, score_by_zone(candidate, score), std::move(reason)};
 }
 

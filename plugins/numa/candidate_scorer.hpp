@@ -30,6 +30,10 @@ class CandidateScorer {
   /// What the strategy compares, the best first: of packed CPUs those that leave the least of a shared cache over, then
   /// those of the fullest nodes.
   using Preference = std::pair<std::size_t, std::int64_t>;
+  /// How far the pod's containers are, and what is missing for those that are still to come: 0 nothing, 1 CPUs that
+  /// nobody else has requested, 2 CPUs or memory.
+  using PodFit = std::pair<std::uint32_t, int>;
+  using PlaceOfPod = std::pair<Place, PodFit>;
 
   /// What a candidate should have beyond what it must have. Never more than some candidate has: a shortage that is the
   /// same everywhere is no reason to prefer one candidate to another.
@@ -61,6 +65,10 @@ class CandidateScorer {
   }
   Width width_of(const CandidateResources& candidate) const;
   Place place_of(const CandidateResources& candidate) const { return {width_of(candidate), nearness_of(candidate)}; }
+  PlaceOfPod place_of_pod(const CandidateResources& candidate) const {
+    return {place_of(candidate), pod_fit(candidate)};
+  }
+  PodFit pod_fit(const CandidateResources& candidate) const;
   static Division division_of(const CandidateResources& candidate) {
     return {candidate.caches.caches, candidate.crowded_cpus};
   }
@@ -68,6 +76,7 @@ class CandidateScorer {
   Preference preference(const CandidateResources& candidate) const;
 
   std::int32_t node_penalty(const CandidateResources& candidate) const;
+  std::int32_t pod_penalty(const CandidateResources& candidate) const;
   std::int32_t division_penalty(const CandidateResources& candidate) const;
   std::int32_t strategy_penalty(const CandidateResources& candidate) const;
   /// The score of a candidate that lacks nothing, with regard to the zone.
@@ -81,12 +90,14 @@ class CandidateScorer {
   std::string fit_text(const CandidateResources& candidate) const;
   std::string shortage_text(const CandidateResources& candidate) const;
   std::string strategy_text(const CandidateResources& candidate) const;
+  std::string pod_text(const CandidateResources& candidate) const;
   std::string cache_text(const CandidateResources& candidate) const;
   std::string nearness_text(const CandidateResources& candidate) const;
   std::string division_text(const CandidateResources& candidate) const;
 
   const Demand& demand_;
   const PolicyOptions& options_;
+  bool pod_counts_ = false;  ///< some places are better for the pod than others that are as good
   bool by_package_ = false;  ///< nodes of one package are as aligned as one node
   bool distances_known_ = false;
   bool any_shortage_ = false;
@@ -99,8 +110,9 @@ class CandidateScorer {
   std::size_t fewest_packages_ = SIZE_MAX;  ///< that have so many nodes
   // The values that candidates have which compete with each other, the best first.
   std::map<Width, std::set<Nearness>> nearnesses_;
-  std::map<Place, std::set<Division>> divisions_;
-  std::map<std::pair<Place, Division>, std::set<Preference>> preferences_;
+  std::map<Place, std::set<PodFit>> pod_fits_;
+  std::map<PlaceOfPod, std::set<Division>> divisions_;
+  std::map<std::pair<PlaceOfPod, Division>, std::set<Preference>> preferences_;
 };
 
 }  // namespace topolet::numa

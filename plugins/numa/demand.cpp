@@ -3,7 +3,9 @@
 #include <topolet/policy/lists.hpp>
 
 #include <algorithm>
+#include <utility>
 
+#include "plugins/numa/pod_place.hpp"
 #include "plugins/numa/quantities.hpp"
 
 namespace topolet::numa {
@@ -65,6 +67,27 @@ void add_zone(const topolet_request& request, Demand& demand) {
     demand.note = sdk::node_names(zone.view()) + ", which the scheduler has chosen, cannot run anything: no CPUs";
 }
 
+/// Of the runtime's shares a thousandth of a CPU is lost in each container.
+void add_rest_of_pod(const topolet_request& request, Demand& demand) {
+  const topolet_workload& workload = *request.workload;
+  if (workload.pod_demand == nullptr || workload.demand == nullptr) return;
+  const PlacedOfPod placed = placed_of_pod(request);
+  const std::int64_t own_milli =
+      demand.exclusive ? static_cast<std::int64_t>(demand.exclusive_cpus) * 1000 : demand.shared_milli;
+  constexpr std::int64_t kLostMilli = 2;
+  const std::int64_t milli = non_negative(workload.pod_demand->cpu_request_milli) - placed.milli - own_milli;
+  demand.rest_of_pod_milli = milli <= kLostMilli ? 0 : milli;
+  demand.rest_of_pod_bytes = non_negative(memory_of(*workload.pod_demand) - placed.memory_bytes - demand.memory_bytes);
+}
+
+/// Its pod requests something beyond its containers: what the sandbox says counts for where they go.
+void stand_for_pod(Demand& demand) {
+  if (!demand.is_empty() || (demand.rest_of_pod_milli == 0 && demand.rest_of_pod_bytes == 0)) return;
+  demand.shared_milli = std::exchange(demand.rest_of_pod_milli, 0);
+  demand.memory_bytes = std::exchange(demand.rest_of_pod_bytes, 0);
+  demand.note = "the container requests nothing, and is placed by what its pod requests beyond the others";
+}
+
 }  // namespace
 
 Alignment alignment_of(const topolet_workload& workload, const PolicyOptions& options) {
@@ -90,6 +113,9 @@ Demand demand_of(const topolet_request& request, const PolicyOptions& options) {
   }
   if (options.scope == Scope::kPod && demand.alignment != Alignment::kNone && !demand.is_empty()) {
     add_pod_demand(request, demand);
+  } else if (options.scope == Scope::kContainer && demand.alignment != Alignment::kNone) {
+    add_rest_of_pod(request, demand);
+    stand_for_pod(demand);
   }
   return demand;
 }

@@ -27,6 +27,10 @@ struct Demand {
   std::int64_t pod_shared_milli = 0;
   std::int64_t pod_memory_bytes = 0;
   bool pod_is_placed = false;  ///< never with scope = container
+  /// What the pod requests beyond this container and those that are placed; 0 where it is not known, or with
+  /// scope = pod.
+  std::int64_t rest_of_pod_milli = 0;
+  std::int64_t rest_of_pod_bytes = 0;
   topolet_set pod_nodes = {};  ///< where it was placed; none: on the CPUs outside any node
   sdk::Set zone = {};          ///< the nodes that a scheduler has chosen; empty: none
   std::string note;            ///< added to each reason

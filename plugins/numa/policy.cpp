@@ -295,7 +295,8 @@ std::vector<Verdict> Policy::score(const topolet_request& request) const {
   }
 
   const NodeMemory memory(*request.topology, *request.ledger, options_.reserved_memory,
-                          demand.memory_bytes > 0 || demand.pod_memory_bytes > 0, demand.huge_pages);
+                          demand.memory_bytes + demand.pod_memory_bytes + demand.rest_of_pod_bytes > 0,
+                          demand.huge_pages);
   std::vector<CandidateResources> resources =
       candidate_resources(request, demand, memory, cpus_in_caches(request, demand, options_));
   if (cores) add_whole_cores(request, *cores, resources);

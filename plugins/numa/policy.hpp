@@ -82,10 +82,10 @@ class Policy {
   /// One verdict per candidate; none at all for a container that requests nothing, or for a shared one under policy
   /// none. Candidates with as few nodes as could hold the demand on an empty machine get 100. Each further node costs
   /// 30, nodes without memory and greater distance between as many nodes 14–16, more caches for exclusive CPUs and
-  /// cores that others use 5–9, and the strategy's preference among equals up to 4. A candidate where the container can
-  /// run but lacks something gets −60 or less.
-  /// Where a scheduler has chosen nodes, and these have room, candidates outside them get 100 less, and no less than
-  /// −50 where they lack nothing.
+  /// cores that others use 5–9, and the strategy's preference among equals up to 4; where it makes a difference to the
+  /// container's pod, that costs 7–8, and these less. A candidate where the container can run but lacks something gets
+  /// −60 or less. Where a scheduler has chosen nodes, and these have room, candidates outside them get 100 less, and no
+  /// less than −50 where they lack nothing.
   std::vector<Verdict> score(const topolet_request& request) const;
 
   /// Which CPUs to take first: under policy none, and with one of the options that order CPUs, those that the kubelet

@@ -34,6 +34,19 @@ std::vector<placement::ContainerKey> stranded_by(const Ledger& ledger, const pla
   return stranded;
 }
 
+/// Of each other container of the pod, and each of its nodes by itself: one that is alike may belong to another pod.
+void add_nodes_of_pod(const Ledger& ledger, const placement::Workload& workload, std::set<NodeSet::Words>& among) {
+  const auto& allocations = ledger.allocations();
+  const std::string& pod_uid = workload.key.pod_uid;
+  for (auto it = allocations.lower_bound({pod_uid, "", 0, ""}); it != allocations.end(); ++it) {
+    if (it->first.pod_uid != pod_uid) break;
+    if (it->first == workload.key) continue;
+    const NodeSet& nodes = it->second.nodes;
+    if (!nodes.empty()) among.insert(nodes.words());
+    for (const std::uint32_t node : nodes) among.insert(NodeSet{node}.words());
+  }
+}
+
 Allocation allocation_of(const placement::Workload& workload, const placement::Decision& decision) {
   Allocation allocation;
   allocation.workload = workload;
@@ -166,6 +179,7 @@ placement::Decision Placer::decide_shared(const Ledger& ledger, const placement:
   constraints.only_shared = true;
   if (const ShortLists::List* list = short_lists.take(workload)) {
     constraints.among = list->nodes;
+    add_nodes_of_pod(ledger, workload, constraints.among);
     placement::Decision decision = decide();
     if (list->suffices(decision)) return decision;
     constraints.among.clear();

@@ -44,7 +44,7 @@ class GpuCpuSplit : public GpuPluginTest {
     return picked(container, nodes, chosen.size(), chosen, {{"affinity", affinity}});
   }
 
-  void take(const sdk::Set& cpus) { ledger_.place_exclusive({.name = "other"}, cpus); }
+  void take(const sdk::Set& cpus) { ledger_.place_exclusive({.pod_uid = "other"}, cpus); }
 };
 
 TEST_F(GpuCpuSplit, PrefersLocalCpusAndThenTheNearest) {

@@ -52,7 +52,7 @@ TEST_F(GpuHeadroom, PrefersNodesWithoutGpus) {
 TEST_F(GpuHeadroom, LeavesTheNodeAloneWhereTheRoomIsTightest) {
   for (std::uint32_t node = 0; node < 4; ++node)
     gpu(node, "0000:" + std::to_string(4 + node) + "1:00.0", set_of({node}));
-  ledger_.place_exclusive({.name = "other"}, set_of({0, 1, 2, 3, 4}));
+  ledger_.place_exclusive({.pod_uid = "other"}, set_of({0, 1, 2, 3, 4}));
   const auto of = verdicts(1, {{"headroom", "3"}});
   EXPECT_LT(of.at(0).score, 0) << "three are left there, which its GPU may want";
   EXPECT_EQ(of.at(1).score, 0);
@@ -61,7 +61,7 @@ TEST_F(GpuHeadroom, LeavesTheNodeAloneWhereTheRoomIsTightest) {
 TEST_F(GpuHeadroom, TakesTheEmptierOfNodesWithGpus) {
   for (std::uint32_t node = 0; node < 4; ++node)
     gpu(node, "0000:" + std::to_string(4 + node) + "1:00.0", set_of({node}));
-  ledger_.place_exclusive({.name = "other"}, set_of({0, 8, 9}));
+  ledger_.place_exclusive({.pod_uid = "other"}, set_of({0, 8, 9}));
   const auto of = verdicts(1, {{"headroom", "2"}});
   EXPECT_EQ(of.at(2).score, 0);
   EXPECT_EQ(of.at(3).score, 0);
@@ -72,14 +72,14 @@ TEST_F(GpuHeadroom, TakesTheEmptierOfNodesWithGpus) {
 
 TEST_F(GpuHeadroom, LeavesNodesWithoutGpusToTheStrategy) {
   gpu(0, "0000:41:00.0", set_of({0}));
-  ledger_.place_exclusive({.name = "other"}, set_of({8}));
+  ledger_.place_exclusive({.pod_uid = "other"}, set_of({8}));
   EXPECT_EQ(verdicts(1).at(1).score, verdicts(1).at(2).score);
 }
 
 TEST_F(GpuHeadroom, EndsWhenTheGpuIsUsed) {
   gpu(0, "0000:41:00.0", set_of({0}));
   EXPECT_LT(verdicts(2).at(0).score, 0);
-  ledger_.place_shared({.name = "trainer", .used_devices = {"0000:41:00.0"}}, set_of({0}));
+  ledger_.place_shared({.pod_uid = "trainer", .used_devices = {"0000:41:00.0"}}, set_of({0}));
   EXPECT_EQ(verdicts(2).at(0).kind, TOPOLET_VERDICT_ABSTAIN);
 }
 
@@ -92,6 +92,41 @@ TEST_F(GpuHeadroom, IsForExclusiveCpusOfContainersWithoutDevices) {
 TEST_F(GpuHeadroom, CanBeSwitchedOff) {
   gpu(0, "0000:41:00.0", set_of({0}));
   EXPECT_EQ(verdicts(2, {{"headroom", "0"}}).at(0).kind, TOPOLET_VERDICT_ABSTAIN);
+}
+
+TEST_F(GpuHeadroom, SendsNobodyAwayFromTheGpuOfItsPod) {
+  gpu(0, "0000:41:00.0", set_of({0}));
+  gpu(1, "0000:42:00.0", set_of({0}));
+  ledger_.place_exclusive({.name = "trainer", .cpu_request_milli = 2000, .used_devices = {"0000:41:00.0"}},
+                          set_of({0, 1}));
+  const Container loader{.name = "loader"};
+  EXPECT_EQ(verdicts(2, {}, loader).at(0).kind, TOPOLET_VERDICT_ABSTAIN);
+  EXPECT_EQ(verdicts(2, {{"keep-free", "true"}}, loader).at(0).kind, TOPOLET_VERDICT_ABSTAIN);
+  EXPECT_EQ(verdicts(0, {{"keep-free", "true"}}, {.name = "loader", .cpu_request_milli = 100}).at(0).kind,
+            TOPOLET_VERDICT_ABSTAIN);
+  EXPECT_LT(verdicts(2, {}, {.pod_uid = "other", .name = "loader"}).at(0).score, 0) << "of another pod";
+}
+
+TEST_F(GpuHeadroom, LeavesPodsWithoutGpusTogether) {
+  for (std::uint32_t node = 0; node < 4; ++node)
+    gpu(node, "0000:" + std::to_string(4 + node) + "1:00.0", set_of({node}));
+  ledger_.place_exclusive({.name = "app", .cpu_request_milli = 2000}, set_of({8, 9}));
+  const auto of = verdicts(2, {{"headroom", "2"}}, {.name = "helper"});
+  EXPECT_EQ(of.at(1).score, 0);
+  EXPECT_LT(verdicts(2, {{"headroom", "2"}}, {.pod_uid = "other"}).at(1).score, 0);
+}
+
+TEST_F(GpuHeadroom, CountsAllThatThePodRequests) {
+  gpu(0, "0000:41:00.0", set_of({0}));
+  gpu(1, "0000:81:00.0", set_of({1}));
+  ledger_.place_exclusive({.pod_uid = "other"}, set_of({16, 17, 18, 19, 20, 24, 25, 26, 27, 28}));
+  const auto alone = verdicts(2, {{"headroom", "2"}}, {.pod_cpu_request_milli = 2000});
+  EXPECT_EQ(alone.at(2).score, 0);
+  EXPECT_LE(alone.at(0).score, 0);
+  const auto of = verdicts(2, {{"headroom", "2"}}, {.pod_cpu_request_milli = 6000});
+  EXPECT_EQ(of.at(0).score, 0);
+  EXPECT_LT(of.at(2).score, 0);
+  EXPECT_THAT(of.at(2).reason, HasSubstr("node 2: has no room for the rest of the pod"));
 }
 
 TEST_F(GpuHeadroom, RejectsNothing) {

@@ -53,7 +53,7 @@ TEST_F(GpuPluginTest, SaysHowFarDevicesAreThatAreNotLocal) {
 
 TEST_F(GpuPluginTest, SaysOnWhichNodesTooFewCpusAreFree) {
   gpu(0, "0000:41:00.0", set_of({1}));
-  ledger_.place_exclusive({.name = "other"}, set_of({2}));
+  ledger_.place_exclusive({.pod_uid = "other"}, set_of({2}));
   EXPECT_THAT(verdict(with("0"), set_of({0}), {}, 2).reason,
               EndsWith("; node 1: 1 of 1 GPU is local, but only 1 of 2 CPUs is free; node 2: no GPU is local, distance "
                        "20 (assumed); "
@@ -64,7 +64,7 @@ TEST_F(GpuPluginTest, SaysOnWhichNodesTooFewCpusAreFree) {
               StartsWith("nodes 0-1: 1 of 1 GPU is local to 1 of 3 CPUs; "));
   EXPECT_THAT(verdict(with("0"), set_of({2}), {}, 3).reason,
               StartsWith("node 2: no GPU is local, distance 20 (assumed), and only 2 of 3 CPUs are free; "));
-  ledger_.place_exclusive({.name = "another"}, set_of({3}));
+  ledger_.place_exclusive({.pod_uid = "another"}, set_of({3}));
   EXPECT_THAT(verdict(with("0"), set_of({0}), {}, 1).reason,
               HasSubstr("; node 1: 1 of 1 GPU is local, but no CPU is free;"));
   EXPECT_THAT(verdict(with("0"), set_of({0})).reason, HasSubstr("; node 1: 1 of 1 GPU is local, but no CPU is free;"));
@@ -150,7 +150,7 @@ TEST_F(GpuPluginTest, CountsTheNearestNodeAsLocalIfTheDevicesOwnHasNoCpus) {
 
 TEST_F(GpuPluginTest, CountsOnlyNodesWithFreeCpus) {
   gpu(0, "0000:41:00.0", set_of({1}));
-  ledger_.place_exclusive({.name = "other"}, machine_.cpus_of(set_of({1})));
+  ledger_.place_exclusive({.pod_uid = "other"}, machine_.cpus_of(set_of({1})));
   const Verdict wide = verdict(with("0"), set_of({0, 1}), {}, 1);
   EXPECT_THAT(
       wide.reason,
@@ -177,7 +177,7 @@ TEST_F(GpuPluginTest, KeepsNodesOfGpusFree) {
   EXPECT_EQ(verdict({}, set_of({0, 1}), keep).score, -2);
   EXPECT_EQ(verdict({}, set_of({1}), {}).reason, "");
   EXPECT_EQ(verdict(with("0"), set_of({0}), keep).score, 100);
-  ledger_.place_shared({.name = "other", .cpu_request_milli = 1500}, machine_.cpus_of(set_of({1})));
+  ledger_.place_shared({.pod_uid = "other", .cpu_request_milli = 1500}, machine_.cpus_of(set_of({1})));
   EXPECT_EQ(verdict({.cpu_request_milli = 600}, set_of({1}), keep).reason,
             "node 1: no GPUs, but the container does not fit");
 }
@@ -189,7 +189,7 @@ TEST_F(GpuPluginTest, KeepsAContainerWithoutRequestsToAllOtherNodes) {
   EXPECT_EQ(verdict(besteffort, set_of({1, 2, 3}), keep).score, 4);
   EXPECT_EQ(verdict(besteffort, set_of({2, 3}), keep).score, 0);
   EXPECT_EQ(verdict(besteffort, set_of({0, 1, 2, 3}), keep).score, -4);
-  ledger_.place_exclusive({.name = "other"}, machine_.cpus_of(set_of({2})));
+  ledger_.place_exclusive({.pod_uid = "other"}, machine_.cpus_of(set_of({2})));
   EXPECT_EQ(verdict(besteffort, set_of({1, 2, 3}), keep).score, 4) << "what others hold now may come free";
   EXPECT_EQ(verdict(besteffort, set_of({1, 3}), keep).score, 0);
 }

@@ -52,7 +52,7 @@ struct Scenario {
     for (const std::uint32_t cpu : machine.online().indices()) {
       if (random() % 3 == 0) taken.insert(cpu);
     }
-    ledger->place_exclusive({.name = "other"}, taken);
+    ledger->place_exclusive({.pod_uid = "other"}, taken);
     // With less than one CPU it would only watch all of them.
     const Container user{.cpu_request_milli = 1000, .env = {{"NVIDIA_VISIBLE_DEVICES", gpu_list}}};
     request = std::make_unique<Request>(machine, *ledger, user, exclusive);

@@ -68,7 +68,7 @@ TEST_F(NumaAlignment, BestEffortTakesWhatThereIs) {
 TEST_F(NumaAlignment, RestrictedDeniesMoreNodesThanAnEmptyMachineWouldNeed) {
   ledger_.place_exclusive({}, set_of({0, 4, 8}));
   EXPECT_EQ(best({{"policy", "restricted"}}, {}, 4), "3");
-  ledger_.place_exclusive({.name = "other"}, set_of({12}));
+  ledger_.place_exclusive({.pod_uid = "other"}, set_of({12}));
   EXPECT_EQ(best({{"policy", "restricted"}}, {}, 4), "denied");
   const auto verdicts = score({{"policy", "restricted"}}, {}, 4);
   EXPECT_EQ(reason(verdicts, set_of({1})), "node 1 has 3 of 4 CPUs free, but the container requests 4");
@@ -177,10 +177,10 @@ TEST_F(NumaAlignment, PrefersFewNodesToCloseOnesInAnyCase) {
 
 TEST_F(NumaAlignment, PodScopeJudgesTheFirstContainerByThePod) {
   const Container first{.pod_cpu_request_milli = 4500};
-  ledger_.place_exclusive({.name = "other"}, set_of({0}));
+  ledger_.place_exclusive({.pod_uid = "other"}, set_of({0}));
   EXPECT_EQ(best({}, first, 2), "0") << "the fullest node";
   EXPECT_EQ(best({{"scope", "pod"}}, first, 2), "1") << "node 0 has not four free";
-  ledger_.place_exclusive({.name = "another"}, set_of({4, 8, 12}));
+  ledger_.place_exclusive({.pod_uid = "another"}, set_of({4, 8, 12}));
   EXPECT_EQ(best({{"scope", "pod"}}, first, 2), "0-1") << "none has";
   EXPECT_EQ(best({{"scope", "pod"}, {"policy", "restricted"}}, first, 2), "denied");
   EXPECT_EQ(reason(score({{"scope", "pod"}, {"policy", "restricted"}}, first, 2), set_of({1})),

@@ -60,7 +60,7 @@ TEST(NumaCpusOutsideNodes, AreTakenOfOnePackage) {
 }
 
 TEST_F(NumaCaches, ComeBeforeTheFullerNode) {
-  ledger_.place_exclusive({.name = "other"}, set_of({0, 1, 4, 5, 8}));
+  ledger_.place_exclusive({.pod_uid = "other"}, set_of({0, 1, 4, 5, 8}));
   const auto verdicts = score(3);
   EXPECT_EQ(verdicts[1].score, 100);
   EXPECT_EQ(verdicts[1].reason, "all 3 CPUs requested fit on node 1 in one cache (7 free)");
@@ -70,7 +70,7 @@ TEST_F(NumaCaches, ComeBeforeTheFullerNode) {
 }
 
 TEST_F(NumaCaches, AreLeftWithAsLittleAsPossibleBeforeNodesAre) {
-  ledger_.place_exclusive({.name = "other"}, set_of({0, 4, 8, 9}));
+  ledger_.place_exclusive({.pod_uid = "other"}, set_of({0, 4, 8, 9}));
   const auto verdicts = score(2);
   EXPECT_EQ(verdicts[1].score, 100) << "two of one cache are just what is left there, though node 0 is as full";
   EXPECT_EQ(verdicts[0].score, 99);
@@ -80,25 +80,25 @@ TEST_F(NumaCaches, AreLeftWithAsLittleAsPossibleBeforeNodesAre) {
 
 TEST_F(NumaCaches, CountForLessThanNodesAndDistances) {
   machine_.distances({10, 21, 21, 10});
-  ledger_.place_exclusive({.name = "other"}, set_of({0, 4, 8, 12}));
+  ledger_.place_exclusive({.pod_uid = "other"}, set_of({0, 4, 8, 12}));
   const auto verdicts = score(4);
   EXPECT_EQ(verdicts[0].score, 100) << "one node, even if it takes two caches";
   EXPECT_LT(verdicts[2].score, 75);
 }
 
 TEST_F(NumaCaches, DoNotMatterWhereCpusAreToBeFarFromEachOther) {
-  ledger_.place_exclusive({.name = "other"}, set_of({0, 1, 4, 5, 8}));
+  ledger_.place_exclusive({.pod_uid = "other"}, set_of({0, 1, 4, 5, 8}));
   EXPECT_EQ(score(3, {{"distribute-cpus-across-cores", "true"}})[0].score, 100);
 }
 
 TEST_F(NumaCaches, DoNotMatterToContainersThatShareCpus) {
-  ledger_.place_exclusive({.name = "other"}, set_of({0, 1, 4, 5}));
+  ledger_.place_exclusive({.pod_uid = "other"}, set_of({0, 1, 4, 5}));
   const Request request(machine_, ledger_, {.qos = TOPOLET_QOS_BURSTABLE, .cpu_request_milli = 3000}, 0);
   EXPECT_THAT(Plugin(topolet_plugin_v1, host_).score(request)[0].reason, Not(HasSubstr("cache")));
 }
 
 TEST_F(NumaCaches, TakesTheCacheThatIsFilledMost) {
-  ledger_.place_exclusive({.name = "other"}, set_of({4}));
+  ledger_.place_exclusive({.pod_uid = "other"}, set_of({4}));
   EXPECT_EQ(taken(3), "5-7");
   EXPECT_EQ(taken(4), "0-3");
   EXPECT_EQ(taken(3, {{"strategy", "spread"}}), "0-2");
@@ -107,7 +107,7 @@ TEST_F(NumaCaches, TakesTheCacheThatIsFilledMost) {
 TEST_F(NumaCaches, TakesLittleOfTheLastCacheOfSeveral) {
   const Machine machine("numa:1 l3:3 core:4 pu:1");
   Ledger ledger(machine);
-  ledger.place_exclusive({.name = "other"}, set_of({4, 5}));
+  ledger.place_exclusive({.pod_uid = "other"}, set_of({4, 5}));
   std::vector<std::uint32_t> order = Plugin(topolet_plugin_v1, host_).pick(Request(machine, ledger, {}, 6), 0).order;
   order.resize(6);
   EXPECT_EQ(set_of(order).to_string(), "0-3,6-7") << "a whole one, and the rest of the one that is in part use";
@@ -119,17 +119,17 @@ class NumaCachesWithSiblings : public NumaCaches {
 };
 
 TEST_F(NumaCachesWithSiblings, TakesWholeCoresOfOneCacheIfItHasThem) {
-  ledger_.place_exclusive({.name = "other"}, set_of({0, 2, 6, 7}));
+  ledger_.place_exclusive({.pod_uid = "other"}, set_of({0, 2, 6, 7}));
   EXPECT_EQ(taken(4), "8-11") << "the first cache has four CPUs as well, but on parts of cores";
 }
 
 TEST_F(NumaCachesWithSiblings, StaysInOneCacheEvenOnPartsOfCores) {
-  ledger_.place_exclusive({.name = "other"}, set_of({0, 2, 6, 7, 8, 9, 12, 13, 14, 15}));
+  ledger_.place_exclusive({.pod_uid = "other"}, set_of({0, 2, 6, 7, 8, 9, 12, 13, 14, 15}));
   EXPECT_EQ(taken(4), "1,3-5");
 }
 
 TEST_F(NumaCachesWithSiblings, TakesTheOddThreadWhereNoCoreIsDividedForIt) {
-  ledger_.place_exclusive({.name = "other"}, set_of({6, 12, 13}));
+  ledger_.place_exclusive({.pod_uid = "other"}, set_of({6, 12, 13}));
   EXPECT_EQ(taken(3), "7-9") << "the third cache would be filled more, but one of its cores would be divided";
 }
 
@@ -165,7 +165,7 @@ TEST(NumaCacheChurn, StaysInOneCacheWhereverOneHasRoom) {
     Ledger ledger(machine);
     Set free = machine.online();
     for (std::size_t i = 0; i < held.size(); ++i) {
-      ledger.place_exclusive({.name = std::to_string(i)}, held[i]);
+      ledger.place_exclusive({.pod_uid = std::to_string(i)}, held[i]);
       free -= held[i];
     }
     const std::uint32_t wanted = 1 + dice() % 8;

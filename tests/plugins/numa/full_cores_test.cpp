@@ -171,13 +171,13 @@ TEST(NumaFullCores, PrefersANodeWithWholeCoresButTakesPartsOfThemAsTheKubeletWou
   sdk::testing::Ledger ledger(machine);
   sdk::testing::FakeHost host;
   sdk::testing::Plugin plugin(topolet_plugin_v1, host, {{"full-pcpus-only", "true"}});
-  ledger.place_exclusive({.name = "other"}, set_of({0, 2}));
+  ledger.place_exclusive({.pod_uid = "other"}, set_of({0, 2}));
   const auto some = plugin.score(sdk::testing::Request(machine, ledger, {}, 2));
   EXPECT_EQ(some[0].kind, TOPOLET_VERDICT_SCORE);
   EXPECT_LE(some[0].score, -60);
   EXPECT_THAT(some[0].reason, HasSubstr("too few of them on free whole cores (full-pcpus-only)"));
   EXPECT_EQ(some[1].score, 100);
-  ledger.place_exclusive({.name = "another"}, set_of({4, 6}));
+  ledger.place_exclusive({.pod_uid = "another"}, set_of({4, 6}));
   EXPECT_EQ(plugin.score(sdk::testing::Request(machine, ledger, {}, 2))[0].score, 100) << "no node has whole ones";
 }
 

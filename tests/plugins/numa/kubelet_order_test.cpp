@@ -196,7 +196,7 @@ Vector read_vector(const std::string& line) {
 void expect_as_kubelet(const Vector& vector) {
   const Machine machine(vector.topology);
   Ledger ledger(machine);
-  ledger.place_exclusive({.name = "other"}, cpus(vector.occupied));
+  ledger.place_exclusive({.pod_uid = "other"}, cpus(vector.occupied));
   Request request(machine, ledger, {}, vector.wanted);
   std::size_t whole = 0;
   for (std::size_t i = 0; i < request.view().candidate_count; ++i) {

@@ -35,7 +35,7 @@ Set part_of(const Set& cpus, std::uint32_t percent, std::mt19937& dice) {
 struct Scene {
   Scene(const std::string& synthetic, std::uint32_t seed) : machine(synthetic), ledger(machine), dice(seed) {
     ledger.reserve(part_of(machine.online(), 10, dice));
-    ledger.place_exclusive({.name = "other"}, part_of(ledger.pool(), dice() % 80, dice));
+    ledger.place_exclusive({.pod_uid = "other"}, part_of(ledger.pool(), dice() % 80, dice));
     wanted = 1 + dice() % static_cast<std::uint32_t>(machine.online().size());
     request = std::make_unique<Request>(machine, ledger, sdk::testing::Container{}, wanted);
     std::vector<std::uint32_t> nodes;
@@ -221,7 +221,7 @@ TEST(NumaOnLargeMachines, GivesAVerdictOnEveryCandidate) {
   for (const char* const synthetic : {"pack:8 numa:3 core:8 pu:2", "pack:8 numa:8 l3:4 core:4 pu:2"}) {
     const Machine machine(synthetic);
     Ledger ledger(machine);
-    ledger.place_exclusive({.name = "other"}, set_of({0, 1, 2}));
+    ledger.place_exclusive({.pod_uid = "other"}, set_of({0, 1, 2}));
     for (const std::uint32_t wanted : {1U, 13U, 100U, static_cast<std::uint32_t>(machine.online().size() - 3)}) {
       const Request request(machine, ledger, {}, wanted);
       FakeHost host;

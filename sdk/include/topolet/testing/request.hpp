@@ -32,6 +32,7 @@ struct Container {
   Set pod_nodes = {};
   std::vector<std::pair<std::string, std::int64_t>> huge_page_limits = {};  ///< by page size, such as "2MB"
   std::vector<std::string> used_devices = {};
+  std::int64_t pod_memory_request_bytes = 0;  ///< of the whole pod, if its CPU request is known
 };
 
 /// A Container as a plugin sees it.
@@ -47,6 +48,7 @@ class Workload {
     demand_.huge_page_limit_stride = sizeof(topolet_huge_page_limit);
     pod_demand_.struct_size = sizeof(pod_demand_);
     pod_demand_.cpu_request_milli = pod_demand_.cpu_limit_milli = container_.pod_cpu_request_milli;
+    pod_demand_.memory_request_bytes = pod_demand_.memory_limit_bytes = container_.pod_memory_request_bytes;
     pod_demand_.huge_page_limit_stride = sizeof(topolet_huge_page_limit);
     view_.struct_size = sizeof(view_);
     view_.pod_uid = borrow(container_.pod_uid);
