@@ -50,14 +50,15 @@ class ChurnMaker {
     Arrival pod;
     const bool wants_gpu = options_.gpus > 0 && draw_.below(100) < options_.gpu_pods_percent;
     pod.milli_cpus = draw_.size(wants_gpu ? options_.gpu_sizes : options_.sizes);
+    if (!options_.beside_sizes.empty()) pod.beside_milli_cpus = draw_.size(options_.beside_sizes);
     if (wants_gpu && free_gpus_.empty()) end_one(pod, true);
-    while (used_ + pod.milli_cpus > limit_ && !live_.empty()) {
+    while (used_ + pod.all_milli_cpus() > limit_ && !live_.empty()) {
       end_one(pod, false);
       was_full_ = true;
     }
     if (wants_gpu) pod.gpu = take_gpu();
     pod.is_counted = was_full_;
-    used_ += pod.milli_cpus;
+    used_ += pod.all_milli_cpus();
     live_.push_back(churn_.size());
     churn_.push_back(std::move(pod));
   }
@@ -69,7 +70,7 @@ class ChurnMaker {
     }
     const std::size_t place = places[draw_.below(places.size())];
     const Arrival& ended = churn_[live_[place]];
-    used_ -= ended.milli_cpus;
+    used_ -= ended.all_milli_cpus();
     if (ended.gpu) free_gpus_.insert(*ended.gpu);
     before.ended_before.push_back(live_[place]);
     live_.erase(live_.begin() + static_cast<std::ptrdiff_t>(place));

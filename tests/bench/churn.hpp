@@ -25,6 +25,7 @@ struct ChurnOptions {
   std::uint32_t fill_percent = 95;
   std::size_t pods = 1000;
   std::vector<PodSize> sizes;
+  std::vector<PodSize> beside_sizes = {};  ///< of a second container that each pod has; none: it has one
   std::uint32_t gpus = 0;
   std::uint32_t gpu_pods_percent = 0;  ///< how many of the pods want a GPU
   std::vector<PodSize> gpu_sizes;
@@ -35,10 +36,12 @@ struct ChurnOptions {
 /// A pod, which is known by its place in the churn.
 struct Arrival {
   std::vector<std::size_t> ended_before;  ///< pods that end just before this one arrives
-  std::int64_t milli_cpus = 0;
+  std::int64_t milli_cpus = 0;            ///< of its first container
+  std::int64_t beside_milli_cpus = 0;     ///< of the second; 0: it has one
   std::optional<std::uint32_t> gpu;
   bool is_counted = false;  ///< the machine had been full before
 
+  std::int64_t all_milli_cpus() const { return milli_cpus + beside_milli_cpus; }
   bool is_exclusive() const { return milli_cpus % 1000 == 0; }
   std::uint32_t cpus() const { return static_cast<std::uint32_t>(milli_cpus / 1000); }
 };

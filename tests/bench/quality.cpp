@@ -31,6 +31,7 @@ struct Options {
   std::vector<std::uint32_t> fills;
   std::size_t pods = 0;
   std::string sizes;
+  std::string beside_sizes;
   std::string gpu_sizes;
   int gpu_pods_percent = -1;
   int gpus_per_node = -1;
@@ -43,7 +44,7 @@ struct Options {
 po::options_description described(Options& options) {
   po::options_description description("quality: how good the places are that topolet finds");
   description.add_options()("help", "Show this.")(
-      "sections", po::value<std::string>()->default_value("nodes,caches,gpus,shared"), "What to measure.")(
+      "sections", po::value<std::string>()->default_value("nodes,caches,gpus,shared,pods"), "What to measure.")(
       "seed", po::value(&options.seed)->default_value(1), "Of the first churn; the others follow it.")(
       "seeds", po::value(&options.seeds)->default_value(3), "How many churns of each kind.")(
       "pods", po::value(&options.pods), "How many pods arrive in a churn; 1,000 where nothing else is said.")(
@@ -51,6 +52,7 @@ po::options_description described(Options& options) {
       "topology", po::value(&options.topology),
       "A machine for all sections: a file that `lstopo FILE.xml` wrote, or a description in hwloc's synthetic format.")(
       "sizes", po::value(&options.sizes), "How many CPUs pods ask for, and how often: 1:4,2:3,0.5:1")(
+      "beside-sizes", po::value(&options.beside_sizes), "The same of a second container of each pod, in section pods.")(
       "gpu-sizes", po::value(&options.gpu_sizes), "The same of pods with a GPU.")(
       "gpu-pods", po::value(&options.gpu_pods_percent), "How many pods want a GPU, in percent, in section gpus.")(
       "gpus-per-node", po::value(&options.gpus_per_node), "In section gpus.")(
@@ -78,7 +80,7 @@ std::vector<PodSize> read_sizes(const char* option, const std::string& list) {
 }
 
 /// The scene with what the options say instead.
-void apply(const Options& options, Scene& scene, bool has_gpus) {
+void apply(const Options& options, Scene& scene, const std::string& section) {
   scene.machine.plugin_dir = options.plugin_dir;
   scene.machine.settings = options.settings;
   if (!options.plugins.empty()) scene.machine.plugins = options.plugins;
@@ -88,7 +90,11 @@ void apply(const Options& options, Scene& scene, bool has_gpus) {
     scene.churn.sizes = read_sizes("sizes", options.sizes);
     scene.pods_name = options.sizes;
   }
-  if (!has_gpus) return;
+  if (section == "pods" && !options.beside_sizes.empty()) {
+    scene.churn.beside_sizes = read_sizes("beside-sizes", options.beside_sizes);
+    scene.pods_name += " and " + options.beside_sizes;
+  }
+  if (section != "gpus") return;
   if (!options.gpu_sizes.empty()) {
     scene.churn.gpu_sizes = read_sizes("gpu-sizes", options.gpu_sizes);
     scene.pods_name += " gpu " + options.gpu_sizes;
@@ -110,7 +116,7 @@ std::vector<Scene> scenes_of(const Section& section, const Options& options) {
     if (!known) scenes.push_back(scene);
   };
   for (Scene scene : section.scenes) {
-    apply(options, scene, section.name == "gpus");
+    apply(options, scene, section.name);
     if (options.fills.empty()) add(scene);
     for (const std::uint32_t fill : options.fills) {
       scene.churn.fill_percent = fill;

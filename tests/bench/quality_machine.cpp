@@ -18,6 +18,8 @@ using simulate::OperationKind;
 
 constexpr std::int64_t kMemoryBytes = 1 << 20;
 constexpr std::string_view kUidPrefix = "pod-";
+constexpr const char* kFirst = "main";
+constexpr const char* kBeside = "beside";
 
 /// No vote is lost because the machine that measures is busy.
 constexpr const char* kDeadline = "--placement.deadline-ms=60000";
@@ -47,14 +49,29 @@ Operation about(OperationKind kind, std::size_t pod) {
   return operation;
 }
 
+simulate::Resources resources_of(std::int64_t milli_cpus, std::int64_t memory_bytes) {
+  simulate::Resources resources;
+  resources.cpu_request_milli = resources.cpu_limit_milli = milli_cpus;
+  resources.memory_request = resources.memory_limit = memory_bytes;
+  return resources;
+}
+
 /// Guaranteed, so that a whole number of CPUs is exclusive.
-Operation create_of(std::size_t pod, const Arrival& arrival) {
+Operation create_of(std::size_t pod, const char* container, std::int64_t milli_cpus) {
   Operation create = about(OperationKind::kCreate, pod);
-  create.container = "main";
-  create.resources.cpu_request_milli = create.resources.cpu_limit_milli = arrival.milli_cpus;
-  create.resources.memory_request = create.resources.memory_limit = kMemoryBytes;
-  if (arrival.gpu) create.devices.push_back(gpu_path(*arrival.gpu));
+  create.container = container;
+  create.resources = resources_of(milli_cpus, kMemoryBytes);
   return create;
+}
+
+/// Its sandbox tells what the whole pod requests, as the kubelet's does.
+Operation run_pod_of(std::size_t pod, const Arrival& arrival) {
+  Operation run_pod = about(OperationKind::kRunPod, pod);
+  run_pod.qos = "guaranteed";
+  run_pod.has_resources = true;
+  run_pod.resources =
+      resources_of(arrival.all_milli_cpus(), arrival.beside_milli_cpus > 0 ? 2 * kMemoryBytes : kMemoryBytes);
+  return run_pod;
 }
 
 void check(const simulate::OperationResult& result, const Operation& operation) {
@@ -103,22 +120,32 @@ void QualityMachine::read_ledger() {
     const placement::Placement& placement = entry.placement;
     if (placement.mode == placement::Mode::kExclusive) free_ -= placement.cpus;
     free_ -= placement.withheld;
-    pods_.at(std::stoul(entry.key.pod_uid.substr(kUidPrefix.size()))).cpus = placement.cpus;
+    Placed& pod = pods_.at(std::stoul(entry.key.pod_uid.substr(kUidPrefix.size())));
+    (entry.key.name == kBeside ? pod.beside : pod.cpus) = placement.cpus;
   }
 }
 
 Placed QualityMachine::admit(std::size_t pod, const Arrival& arrival) {
-  Operation run_pod = about(OperationKind::kRunPod, pod);
-  run_pod.qos = "guaranteed";
+  const Operation run_pod = run_pod_of(pod, arrival);
   check(simulation_->apply(run_pod), run_pod);
-  const Operation create = create_of(pod, arrival);
+  Placed& placed = pods_[pod];
+  Operation first = create_of(pod, kFirst, arrival.milli_cpus);
+  if (arrival.gpu) first.devices.push_back(gpu_path(*arrival.gpu));
+  create(first, placed);
+  if (arrival.beside_milli_cpus > 0 && !placed.is_denied)
+    create(create_of(pod, kBeside, arrival.beside_milli_cpus), placed);
+  const Placed result = placed;
+  if (result.is_denied) end(pod);
+  read_ledger();
+  return result.is_denied ? result : pods_.at(pod);
+}
+
+void QualityMachine::create(const Operation& create, Placed& pod) {
   const simulate::OperationResult result = simulation_->apply(create);
   check(result, create);
-  const Placed placed{result.outcome == "denied", result.outcome == "unpinned", result.cpus};
-  pods_[pod] = placed;
-  if (placed.is_denied) end(pod);
-  read_ledger();
-  return placed;
+  pod.is_denied = pod.is_denied || result.outcome == "denied";
+  pod.has_lost_votes = pod.has_lost_votes || result.outcome == "unpinned";
+  (create.container == kBeside ? pod.beside : pod.cpus) = result.cpus;
 }
 
 void QualityMachine::end(std::size_t pod) {

@@ -26,7 +26,8 @@ struct MachineOptions {
 struct Placed {
   bool is_denied = false;
   bool has_lost_votes = false;
-  CpuSet cpus;
+  CpuSet cpus;         ///< of its first container
+  CpuSet beside = {};  ///< of the second, if it has one
 };
 
 /// Throws std::runtime_error, with all mistakes of the configuration, for a machine that cannot be had.
@@ -52,6 +53,7 @@ class QualityMachine {
 
  private:
   void add_gpus(std::uint32_t per_node);
+  void create(const simulate::Operation& create, Placed& pod);
   void read_ledger();
 
   std::unique_ptr<simulate::Simulation> simulation_;

@@ -124,5 +124,37 @@ TEST(QualitySections, CountGpuPodsBesideTheirGpu) {
   EXPECT_EQ(figure(figures, "with moves"), 1);
 }
 
+TEST(QualityMachine, PlacesBothContainersOfAPod) {
+  QualityMachine machine(two_nodes());
+  Arrival pod = with_cpus(2000);
+  pod.beside_milli_cpus = 1000;
+  machine.admit(0, pod);
+  EXPECT_EQ(machine.pods().at(0).cpus.to_string(), "0-1");
+  EXPECT_EQ(machine.pods().at(0).beside.to_string(), "2");
+  EXPECT_EQ(machine.free().to_string(), "3-7");
+  pod.milli_cpus = 5000;
+  pod.beside_milli_cpus = 9000;
+  EXPECT_TRUE(machine.admit(1, pod).is_denied) << "if one of them is";
+  EXPECT_EQ(machine.free().to_string(), "3-7");
+}
+
+TEST(QualitySections, CountPodsThatAreInOneNode) {
+  Scene scene = full_scene("1,2");
+  scene.churn.fill_percent = 60;
+  scene.churn.beside_sizes = *parse_sizes("1");
+  const Figures figures = measure_pods(scene, 1);
+  EXPECT_EQ(figure(figures, "pods in one node"), 1);
+  EXPECT_EQ(figure(figures, "nodes in common"), 1);
+  scene.machine.settings = {"numa.policy=none"};
+  EXPECT_LT(figure(measure_pods(scene, 1), "pods in one node"), 1);
+}
+
+TEST(QualitySections, CountNodesInCommon) {
+  Scene scene = full_scene("5");
+  scene.churn.fill_percent = 100;
+  scene.churn.beside_sizes = *parse_sizes("1");
+  EXPECT_DOUBLE_EQ(figure(measure_pods(scene, 1), "nodes in common"), 0.5) << "an app on two nodes, and one beside it";
+}
+
 }  // namespace
 }  // namespace topolet::bench

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <stdexcept>
+#include <utility>
 
 #include "tests/bench/quality_sections.hpp"
 
@@ -11,6 +12,10 @@ const std::vector<std::uint32_t> kFills = {70, 85, 95};
 
 /// Skewed to few CPUs, as services are.
 constexpr const char* kMixed = "1:4,2:4,3:2,4:3,6:2,8:2,10:1,12:2";
+
+constexpr const char* kUpToEight = "1:4,2:4,3:2,4:3,6:2,8:2";
+constexpr const char* kUpToSix = "1:4,2:4,3:2,4:2,6";
+constexpr const char* kShared = "0.5:4,1.5:4,2.5:3,4.5:2,6.5";
 
 std::vector<PodSize> sizes(const char* list) {
   auto read = parse_sizes(list);
@@ -70,13 +75,35 @@ std::vector<Scene> shared_scenes() {
                        "0.1:6,0.2:8,0.5:6,1.5:2,1:1,2:3,4:3,8", 85)};
 }
 
+std::vector<Scene> pod_scenes() {
+  struct Pods {
+    const char* name;
+    const char* first;
+    const char* beside;
+  };
+  std::vector<Scene> scenes;
+  for (const auto& [name, topology] :
+       {std::pair("2 x 32", "pack:2 numa:1 core:16 pu:2"), std::pair("4 x 16", "pack:2 numa:2 core:8 pu:2")}) {
+    for (const Pods& pods :
+         {Pods{"shared 0.5-6.5; proxy 0.1", kShared, "0.1"}, Pods{"1-8 CPUs; proxy 0.1", kUpToEight, "0.1"},
+          Pods{"two of 1-6 CPUs", kUpToSix, kUpToSix}}) {
+      for (const std::uint32_t fill : {70U, 95U}) {
+        scenes.push_back(scene(name, topology, pods.name, pods.first, fill));
+        scenes.back().churn.beside_sizes = sizes(pods.beside);
+      }
+    }
+  }
+  return scenes;
+}
+
 }  // namespace
 
 std::vector<Section> sections() {
   return {{"nodes", "Exclusive pods inside one NUMA node at admission", measure_nodes, node_scenes()},
           {"caches", "Exclusive pods inside one L3 cache at admission", measure_caches, cache_scenes()},
           {"gpus", "Pods with one GPU and all CPUs beside it at admission", measure_gpus, gpu_scenes()},
-          {"shared", "Shared pods, and exclusive ones beside them", measure_shared, shared_scenes()}};
+          {"shared", "Shared pods, and exclusive ones beside them", measure_shared, shared_scenes()},
+          {"pods", "Pods of two containers", measure_pods, pod_scenes()}};
 }
 
 }  // namespace topolet::bench

@@ -16,8 +16,8 @@
 namespace topolet::bench {
 namespace {
 
-double share(std::uint32_t part, std::uint32_t whole) {
-  return whole == 0 ? std::numeric_limits<double>::quiet_NaN() : static_cast<double>(part) / whole;
+double share(double part, std::uint32_t whole) {
+  return whole == 0 ? std::numeric_limits<double>::quiet_NaN() : part / whole;
 }
 
 Figure count(const char* name, std::uint32_t value) { return {name, static_cast<double>(value), true}; }
@@ -292,6 +292,59 @@ Figures measure_shared(const Scene& scene, std::uint64_t seed) {
           {"max/mean, end", imbalance(shared_by_node(machine, churn))},
           {"squeezed", share(squeezed, steps)},
           {"exclusive in one node", share(exclusive.in_node, exclusive.counted)}};
+}
+
+namespace {
+
+/// Of the nodes that either has, those that both have, 0 to 1.
+double in_common(const topology::Topology& topology, const Placed& pod) {
+  const NodeSet first = topology.nodes_of(pod.cpus);
+  const NodeSet second = topology.nodes_of(pod.beside);
+  const std::size_t all = (first | second).size();
+  return all == 0 ? 0 : static_cast<double>((first & second).size()) / static_cast<double>(all);
+}
+
+bool are_in_one_node(const topology::Topology& topology, const Placed& pod) {
+  return topology.nodes_of(pod.cpus | pod.beside).size() == 1;
+}
+
+/// Of the pods that run.
+double mean_in_common(const QualityMachine& machine) {
+  double sum = 0;
+  for (const auto& [unused, pod] : machine.pods()) sum += in_common(*machine.topology(), pod);
+  return machine.pods().empty() ? 1 : sum / static_cast<double>(machine.pods().size());
+}
+
+}  // namespace
+
+Figures measure_pods(const Scene& scene, std::uint64_t seed) {
+  QualityMachine machine(scene.machine);
+  Counts counts;
+  double common = 0;
+  double common_of_all = 0;
+  std::uint32_t whole = 0;
+  std::uint32_t containers = 0;
+  std::uint32_t containers_in_node = 0;
+  const topology::Topology& topology = *machine.topology();
+  play(churn_on(machine, scene, seed), machine, [&](const Admission& admission) {
+    if (!admission.arrival.is_counted) return;
+    counts.add(admission, topology);
+    const Placed& placed = admission.placed;
+    common += placed.is_denied ? 0 : in_common(topology, placed);
+    whole += !placed.is_denied && are_in_one_node(topology, placed) ? 1 : 0;
+    common_of_all += mean_in_common(machine);
+    for (const CpuSet* cpus : {&placed.cpus, &placed.beside}) {
+      ++containers;
+      containers_in_node += topology.nodes_of(*cpus).size() == 1 ? 1 : 0;
+    }
+  });
+  return {count("pods", counts.counted),
+          count("denied", counts.denied),
+          count("lost votes", counts.lost_votes),
+          {"containers in one node", share(containers_in_node, containers)},
+          {"nodes in common", share(common, counts.counted)},
+          {"of those that run", share(common_of_all, counts.counted)},
+          {"pods in one node", share(whole, counts.counted)}};
 }
 
 }  // namespace topolet::bench

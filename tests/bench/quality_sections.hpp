@@ -35,6 +35,8 @@ Figures measure_caches(const Scene& scene, std::uint64_t seed);
 Figures measure_gpus(const Scene& scene, std::uint64_t seed);
 /// Shared pods, spread or not, alone or beside exclusive ones.
 Figures measure_shared(const Scene& scene, std::uint64_t seed);
+/// Pods of two containers on the same nodes.
+Figures measure_pods(const Scene& scene, std::uint64_t seed);
 
 struct Section {
   std::string name;
