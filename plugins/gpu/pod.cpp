@@ -39,6 +39,7 @@ Pod pod_of(const topolet_request& request) {
   Pod pod;
   std::int64_t placed = std::int64_t{request.exclusive_cpus} * 1000;
   for (const topolet_ledger_entry& entry : sdk::entries(*request.ledger)) {
+    if (sdk::text(workload.pod_uid).empty()) break;  // as pods made by hand may be
     if (entry.mode == TOPOLET_MODE_FOREIGN || sdk::text(entry.pod_uid) != sdk::text(workload.pod_uid)) continue;
     if (sdk::text(entry.container_name) == sdk::text(workload.container_name)) continue;  // an earlier attempt
     pod.uses_accelerators = pod.uses_accelerators || uses_accelerators(request, entry);

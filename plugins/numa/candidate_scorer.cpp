@@ -298,8 +298,9 @@ CandidateScorer::PodFit CandidateScorer::pod_fit(const CandidateResources& candi
       demand_.exclusive ? static_cast<std::int64_t>(demand_.exclusive_cpus) * 1000 : demand_.shared_milli;
   const std::int64_t milli = own + demand_.rest_of_pod_milli;
   const bool has_memory = candidate.memory.fits(demand_.memory_bytes + demand_.rest_of_pod_bytes);
-  if (static_cast<std::int64_t>(candidate.free_cpus) * 1000 < milli || !has_memory) return {candidate.pod_distance, 2};
-  return {candidate.pod_distance, candidate.uncommitted_milli() < milli ? 1 : 0};
+  const bool has_cpus = static_cast<std::int64_t>(candidate.free_cpus) * 1000 >= milli;
+  const int lacking = !has_cpus ? 4 : candidate.uncommitted_milli() < milli ? 2 : 0;
+  return {candidate.pod_distance, lacking + (has_memory ? 0 : 1)};
 }
 
 Strategy CandidateScorer::strategy() const { return demand_.exclusive ? options_.strategy : options_.shared_strategy; }
@@ -378,14 +379,15 @@ std::string CandidateScorer::fit_text(const CandidateResources& candidate) const
   }
   const bool is_one_node = candidate.node_count == 1 && sdk::size_of(candidate.nodes) == 1;
   const std::string subject = candidate.name() + (is_one_node ? " has " : " have ");
+  const char* requested = demand_.stands_for_pod ? " requested by its pod" : " requested";
   if (demand_.shared_milli == 0) {
     if (!candidate.memory.known) return subject + "an unknown amount of memory, which is taken to be enough";
     return subject + format_bytes(candidate.memory.free_bytes) + " of memory uncommitted (" +
-           format_bytes(demand_.memory_bytes) + " requested)";
+           format_bytes(demand_.memory_bytes) + requested + ")";
   }
   return subject + format_milli(non_negative(candidate.uncommitted_milli())) + " of " +
          sdk::counted(candidate.free_cpus, "shared CPU") + " uncommitted (" + format_milli(demand_.shared_milli) +
-         " requested)";
+         requested + ")";
 }
 
 /// What the candidate lacks, each item with a semicolon before it.

@@ -30,8 +30,8 @@ class CandidateScorer {
   /// What the strategy compares, the best first: of packed CPUs those that leave the least of a shared cache over, then
   /// those of the fullest nodes.
   using Preference = std::pair<std::size_t, std::int64_t>;
-  /// How far the pod's containers are, and what is missing for those that are still to come: 0 nothing, 1 CPUs that
-  /// nobody else has requested, 2 CPUs or memory.
+  /// How far the pod's containers are, and what is missing for those that are still to come, the worse the more:
+  /// memory; CPUs that nobody else has requested, which counts for more; CPUs.
   using PodFit = std::pair<std::uint32_t, int>;
   using PlaceOfPod = std::pair<Place, PodFit>;
 

@@ -77,7 +77,9 @@ void add_rest_of_pod(const topolet_request& request, Demand& demand) {
   constexpr std::int64_t kLostMilli = 2;
   const std::int64_t milli = non_negative(workload.pod_demand->cpu_request_milli) - placed.milli - own_milli;
   demand.rest_of_pod_milli = milli <= kLostMilli ? 0 : milli;
-  demand.rest_of_pod_bytes = non_negative(memory_of(*workload.pod_demand) - placed.memory_bytes - demand.memory_bytes);
+  // Of pods that are not Guaranteed it is not told.
+  const std::int64_t bytes = non_negative(workload.pod_demand->memory_request_bytes);
+  demand.rest_of_pod_bytes = non_negative(bytes - placed.memory_bytes - demand.memory_bytes);
 }
 
 /// Its pod requests something beyond its containers: what the sandbox says counts for where they go.
@@ -85,7 +87,7 @@ void stand_for_pod(Demand& demand) {
   if (!demand.is_empty() || (demand.rest_of_pod_milli == 0 && demand.rest_of_pod_bytes == 0)) return;
   demand.shared_milli = std::exchange(demand.rest_of_pod_milli, 0);
   demand.memory_bytes = std::exchange(demand.rest_of_pod_bytes, 0);
-  demand.note = "the container requests nothing, and is placed by what its pod requests beyond the others";
+  demand.stands_for_pod = true;
 }
 
 }  // namespace

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstddef>
 
-#include "plugins/numa/memory.hpp"
 #include "plugins/numa/quantities.hpp"
 
 namespace topolet::numa {
@@ -12,10 +11,11 @@ namespace {
 /// Nobody's pod is on more of them, as far as it matters; bounds what one candidate costs.
 constexpr std::size_t kMostParts = 8;
 
-/// Of the same pod, and no earlier attempt of the same container.
+/// Of the same pod, and no earlier attempt of the same container. Pods made by hand may have no uid.
 bool is_of_pod(const topolet_request& request, const topolet_ledger_entry& entry) {
   const topolet_workload& workload = *request.workload;
-  return entry.mode != TOPOLET_MODE_FOREIGN && sdk::text(entry.pod_uid) == sdk::text(workload.pod_uid) &&
+  return !sdk::text(workload.pod_uid).empty() && entry.mode != TOPOLET_MODE_FOREIGN &&
+         sdk::text(entry.pod_uid) == sdk::text(workload.pod_uid) &&
          sdk::text(entry.container_name) != sdk::text(workload.container_name);
 }
 
@@ -27,7 +27,15 @@ std::int64_t milli_of(const topolet_ledger_entry& entry) {
 }
 
 std::int64_t memory_of_entry(const topolet_ledger_entry& entry) {
-  return entry.demand == nullptr ? 0 : memory_of(*entry.demand);
+  return entry.demand == nullptr ? 0 : non_negative(entry.demand->memory_request_bytes);
+}
+
+bool is_on_one_node(const topolet_topology& topology, topolet_set cpus) {
+  const std::size_t all = sdk::size_of(cpus);
+  for (const topolet_node& node : sdk::nodes(topology)) {
+    if (const std::size_t here = sdk::size_of_both(node.cpus, cpus); here > 0) return here == all;
+  }
+  return false;
 }
 
 }  // namespace
@@ -48,7 +56,8 @@ PodPlace::PodPlace(const topolet_request& request) : topology_(*request.topology
     if (!is_of_pod(request, entry)) continue;
     const auto all = static_cast<std::int64_t>(sdk::size_of(entry.cpus));
     const bool asks = milli_of(entry) > 0 || memory_of_entry(entry) > 0;
-    if (all == 0 || !asks) continue;
+    // One that requests nothing mostly runs everywhere.
+    if (all == 0 || (!asks && !is_on_one_node(topology_, entry.cpus))) continue;
     const std::int64_t milli = std::max(milli_of(entry), all);
     std::int64_t on_nodes = 0;
     for (std::uint32_t i = 0; i < nodes.size(); ++i) {

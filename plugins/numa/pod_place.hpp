@@ -15,7 +15,7 @@ struct PlacedOfPod {
 };
 PlacedOfPod placed_of_pod(const topolet_request& request);
 
-/// The nodes that those of them run on which request something. The others run wherever there is room.
+/// The nodes that they run on. Who requests nothing counts only where it is kept to one node.
 class PodPlace {
  public:
   explicit PodPlace(const topolet_request& request);

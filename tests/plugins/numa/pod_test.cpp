@@ -88,6 +88,12 @@ TEST_F(NumaPod, IsNotLookedForByWhoIsOfAnotherPod) {
   EXPECT_EQ(best({.pod_uid = "other", .name = "helper"}, 2), "0");
 }
 
+TEST_F(NumaPod, IsNobodysWhereItHasNoUid) {
+  ledger_.place_exclusive({.pod_uid = "", .name = "app", .cpu_request_milli = 2000}, set_of({16, 17}));
+  take(set_of({0, 1, 2, 3, 4}));
+  EXPECT_EQ(best({.pod_uid = "", .name = "helper"}, 2), "0");
+}
+
 TEST_F(NumaPod, GoesToTheNearestNodeWhereItsOwnIsFull) {
   take(set_of({16, 17, 18, 19, 0, 1, 2}));
   place_app(set_of({20, 21, 22, 23}));
@@ -101,10 +107,12 @@ TEST_F(NumaPod, FollowsTheLargerPartOfAPodThatIsApartAlready) {
   EXPECT_EQ(best(shared(100), 0), "1");
 }
 
-TEST_F(NumaPod, DoesNotFollowContainersThatRequestNothing) {
+TEST_F(NumaPod, FollowsContainersThatRequestNothingWhereTheyAreKeptToOneNode) {
   take(set_of({0, 1, 2}));
-  ledger_.place_shared({.name = "logs", .qos = TOPOLET_QOS_BESTEFFORT}, machine_.cpus_of_node(3));
+  ledger_.place_shared({.name = "logs", .qos = TOPOLET_QOS_BESTEFFORT}, machine_.online());
   EXPECT_EQ(best({.name = "helper"}, 2), "0");
+  ledger_.place_shared({.name = "init", .qos = TOPOLET_QOS_BESTEFFORT}, machine_.cpus_of_node(3));
+  EXPECT_EQ(best({.name = "helper"}, 2), "3");
 }
 
 TEST_F(NumaPod, IsNotWorthAnotherNode) {
@@ -174,7 +182,7 @@ TEST_F(NumaPod, IsWhatCountsForAContainerThatRequestsNothing) {
                        machine_.cpus_of_node(0));
   const auto verdicts = score(shared(0, 7500), 0);
   EXPECT_GT(on(verdicts, set_of({1})).score, on(verdicts, set_of({0})).score);
-  EXPECT_THAT(on(verdicts, set_of({1})).reason, HasSubstr("is placed by what its pod requests beyond the others"));
+  EXPECT_THAT(on(verdicts, set_of({1})).reason, HasSubstr("(7.5 requested by its pod)"));
   for (const Verdict& verdict : score(shared(0), 0)) EXPECT_EQ(verdict.kind, TOPOLET_VERDICT_ABSTAIN);
 }
 
@@ -182,6 +190,13 @@ TEST_F(NumaPod, IsAllThereForAContainerThatRequestsNothing) {
   place_app(set_of({16, 17, 18}));
   for (const Verdict& verdict : score(shared(0, 3000), 0)) EXPECT_EQ(verdict.kind, TOPOLET_VERDICT_ABSTAIN);
   EXPECT_EQ(best(shared(0, 4000), 0), "2");
+}
+
+TEST_F(NumaPod, CountsCpusWhereNoNodeHasTheMemory) {
+  take(set_of({0, 1, 2, 3}));
+  Container first = exclusive(6000);
+  first.pod_memory_request_bytes = 900 * kGiB;
+  EXPECT_NE(best(first, 2), "0");
 }
 
 TEST_F(NumaPod, CountsForNothingUnderPolicyNone) {
