@@ -170,10 +170,12 @@ Plan plan_other_size(const Placer& placer, const Ledger& ledger, const Allocatio
   Plan plan = reclaim_and_plan(placer, ledger, requested, constraints);
   const NodeSet kept = kept_memory_nodes(placer, before);
   const bool is_bound_by_policies = !kept.empty() && requested.kubelet_mems.empty();
-  if (plan.decision.denied || !is_bound_by_policies || covers(plan.decision, kept)) return plan;
+  if (!is_bound_by_policies || (!plan.decision.denied && covers(plan.decision, kept))) return plan;
   constraints.keep_nodes = kept & placer.candidates().back().nodes;
   constraints.also_among = node_sets_beside(before.placement.cpus, placer, ledger, before);
-  return reclaim_and_plan(placer, ledger, requested, constraints);
+  Plan on_kept_nodes = reclaim_and_plan(placer, ledger, requested, constraints);
+  // Of two denials the one for all nodes says more.
+  return plan.decision.denied && on_kept_nodes.decision.denied ? plan : on_kept_nodes;
 }
 
 }  // namespace topolet::engine
