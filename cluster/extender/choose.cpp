@@ -45,7 +45,7 @@ class ZoneChooser {
   Result<Choice> choose() {
     if (node_.is_pod_scope) {
       if (const Status placed = place_as_one(); !placed) return placed.error();
-    } else if (!place_each_in_one(running())) {
+    } else if (!place_together(running()) && !place_each_in_one(running())) {
       for (const ContainerDemand* container : largest_first(running())) {
         const auto zones = find_zones(container->asks, one_only());
         if (!zones) return no_place(*container);
@@ -250,6 +250,20 @@ class ZoneChooser {
       if (container.kind == ContainerDemand::Kind::kMain) reusable_[zone].add(taken);
     }
     placed_.push_back({container.name, zones});
+  }
+
+  /// All containers on one zone, where one has room for them: one that also has room for those that share CPUs, if
+  /// there is one.
+  bool place_together(const Containers& containers) {
+    Amounts all;
+    for (const ContainerDemand* container : containers) all.add(container->asks);
+    Amounts with_shared = all;
+    with_shared.add(kCpu, demand_.shared_milli);
+    Positions zones = fitting_zones(with_shared);
+    if (zones.empty()) zones = fitting_zones(all);
+    if (containers.empty() || zones.empty()) return false;
+    for (const ContainerDemand* container : largest_first(containers)) take(*container, {zones.front()});
+    return true;
   }
 
   /// Depth first: a container that leaves no room for the next one gets its next best zone.

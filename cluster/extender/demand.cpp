@@ -76,13 +76,15 @@ ContainerDemand::Kind kind_of(api::PodContainer::Kind kind) {
   return kind == api::PodContainer::Kind::kSidecar ? ContainerDemand::Kind::kSidecar : ContainerDemand::Kind::kMain;
 }
 
+std::int64_t whole_cpus(std::int64_t milli) { return (milli + kMilli - 1) / kMilli * kMilli; }
+
 Amounts asks_of(const api::Amounts& requests, const ResourceNames& names) {
   Amounts asks;
   // What no node tells of is none of the zones' business.
   const auto ask = [&asks](std::optional<ResourceId> resource, std::int64_t amount) {
     if (resource) asks.set(*resource, std::min(amount, kMostOfAnything));
   };
-  ask(kCpu, (std::min(requests.cpu_milli, kMostOfAnything) + kMilli - 1) / kMilli * kMilli);
+  ask(kCpu, whole_cpus(std::min(requests.cpu_milli, kMostOfAnything)));
   if (requests.memory_bytes > 0) ask(kMemory, requests.memory_bytes);
   for (const auto& [size, bytes] : requests.huge_page_bytes) {
     if (bytes > 0) ask(names.find("hugepages-" + size), bytes);
@@ -121,17 +123,22 @@ Result<Demand> read_demand(const api::Pod& pod, const ZoneDefaults& defaults, co
     return read.error();
   demand.may_take_more = first_match(defaults.exclusive_namespaces, pod.name_space) != nullptr;
   const CpusAnnotations annotations(pod);
+  std::int64_t shared = 0;
   for (const api::PodContainer& container : pod.containers) {
     const std::int64_t cpu = container.requests.cpu_milli;
     if (container.has_ended || cpu <= 0) continue;
     const std::string told = annotations.cpus(container.name);
     const bool is_whole = cpu % kMilli == 0;
     const bool by_default = pod.qos == "guaranteed" && is_whole && told.empty();
-    if (!by_default && told != "exclusive") continue;
+    if (!by_default && told != "exclusive") {
+      if (container.kind != api::PodContainer::Kind::kInit) shared += std::min(cpu, kMostOfAnything);
+      continue;
+    }
     const Why by_annotation = is_whole ? Why::kAnnotated : Why::kRoundedUp;
     demand.containers.push_back({container.name, kind_of(container.kind), asks_of(container.requests, names),
                                  by_default ? Why::kDefault : by_annotation, annotations.isolated(container.name)});
   }
+  demand.shared_milli = whole_cpus(std::min(shared, kMostOfAnything));
   demand.concerns_zones = has_own_cpus(demand, {}) ||
                           std::any_of(known.begin(), known.end(),
                                       [&demand](const NodeRules& rules) { return has_own_cpus(demand, rules); });

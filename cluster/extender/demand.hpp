@@ -70,6 +70,9 @@ struct Demand {
   bool may_take_more = false;               ///< on nodes that do not tell of exclusive namespaces
   bool concerns_zones = false;              ///< on some of the nodes that there are
   std::vector<ContainerDemand> containers;  ///< those that may have CPUs of their own: see own_cpus.hpp
+  /// What its containers that share CPUs request of them, rounded up to whole CPUs: where there is a choice, they are
+  /// to have room beside the others.
+  std::int64_t shared_milli = 0;
 
   /// Otherwise it is placed as any pod is.
   bool is_for_zones() const { return concerns_zones; }

@@ -9,12 +9,15 @@
 namespace topolet::extender {
 namespace {
 
-/// Containers on one zone each, the largest first and each on the best one that is left for it, as ZoneChooser tries
-/// it first. Only what CPUs alone rank: nothing of a zone is looked at that has too few.
+/// All containers on one zone, else on one each, the largest first and each on the best one that is left for it, as
+/// ZoneChooser tries it first. Only what CPUs alone rank: nothing of a zone is looked at that has too few.
 class QuickFit {
  public:
   QuickFit(const FreeZones& zones, const Demand& demand)
-      : zones_(zones), strategy_(demand.strategy), left_(zones.free_cpu.begin(), zones.free_cpu.end()) {
+      : zones_(zones),
+        strategy_(demand.strategy),
+        shared_milli_(demand.shared_milli),
+        left_(zones.free_cpu.begin(), zones.free_cpu.end()) {
     for (const ContainerDemand& container : demand.containers) order_.push_back(&container);
     if (order_.size() < 2) return;
     std::stable_sort(order_.begin(), order_.end(), [](const ContainerDemand* a, const ContainerDemand* b) {
@@ -29,6 +32,7 @@ class QuickFit {
   }
 
   std::optional<Fit> fit() {
+    if (fit_together()) return total();
     for (std::size_t i = 0; i < order_.size(); ++i) {
       const auto zone = best_zone(order_[i]->asks);
       if (!zone) return std::nullopt;
@@ -39,6 +43,19 @@ class QuickFit {
   }
 
  private:
+  bool fit_together() {
+    Amounts all;
+    for (const ContainerDemand* container : order_) all.add(container->asks);
+    Amounts with_shared = all;
+    with_shared.add(kCpu, shared_milli_);
+    auto zone = best_zone(with_shared);
+    if (!zone) zone = best_zone(all);
+    if (!zone) return false;
+    left_[*zone] -= all.get(kCpu);
+    used_.assign(1, *zone);
+    return true;
+  }
+
   std::optional<std::size_t> best_zone(const Amounts& asks) const {
     const std::int64_t cpu = asks.get(kCpu);
     std::optional<std::size_t> best;
@@ -84,6 +101,7 @@ class QuickFit {
 
   const FreeZones& zones_;
   const ZoneStrategy strategy_;
+  const std::int64_t shared_milli_;
   boost::container::small_vector<std::int64_t, 8> left_;
   boost::container::small_vector<const ContainerDemand*, 8> order_;
   ZonePositions used_;

@@ -151,6 +151,26 @@ TEST_F(ChooseTest, SeveralContainersHaveEachTheirOwnZone) {
   EXPECT_EQ(zones(demand({{.name = "a", .cpu = "4"}, {.name = "b", .cpu = "8"}})), "a:0,1 b:0,1");
 }
 
+TEST_F(ChooseTest, ThoseOfOnePodHaveOneZoneWhereThereIsRoom) {
+  publish({.zones = {{5}, {10}, {8}, {12}}});
+  EXPECT_EQ(zones(demand({{.name = "a", .cpu = "4"}, {.name = "b", .cpu = "4"}})), "a:2 b:2");
+  EXPECT_EQ(zones(demand({{.name = "a", .cpu = "1"}, {.name = "b", .cpu = "4"}}, json::object(),
+                         {ZonePolicy::kFewest, ZoneStrategy::kSpread})),
+            "a:3 b:3");
+  EXPECT_EQ(zones(demand({{.name = "a", .cpu = "4"}, {.name = "b", .cpu = "9"}})), "a:0 b:1") << "in no zone together";
+}
+
+TEST_F(ChooseTest, ThoseThatShareCpusAreToHaveRoomBesideTheOthers) {
+  publish({.zones = {{5}, {4}, {6}}});
+  EXPECT_EQ(zones(demand("4")), "main:1");
+  EXPECT_EQ(zones(demand({{.name = "main", .cpu = "4"}, {.name = "proxy", .cpu = "100m"}})), "main:0");
+  EXPECT_EQ(zones(demand({{.name = "main", .cpu = "4"}, {.name = "proxy", .cpu = "1500m"}})), "main:2");
+  EXPECT_EQ(zones(demand({{.name = "main", .cpu = "6"}, {.name = "proxy", .cpu = "100m"}})), "main:2")
+      << "rather there than nowhere";
+  EXPECT_EQ(zones(demand({{.name = "main", .cpu = "4"}, {.name = "init", .cpu = "1500m", .kind = "init"}})), "main:1")
+      << "it has ended by then";
+}
+
 TEST_F(ChooseTest, AnInitContainerHasWhatAMainOneWillHave) {
   publish({.zones = {{4}, {6}}});
   EXPECT_EQ(zones(demand({{.name = "main", .cpu = "6"}, {.name = "init", .cpu = "6", .kind = "init"}})),
