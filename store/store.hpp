@@ -41,7 +41,7 @@ struct DecidedRow {
   std::string runtime_handler;
   std::string qos;
   std::int64_t cpu_request_milli = 0;
-  std::string cpu_request_certainty = "told";  ///< told, estimated, unknown
+  std::string cpu_request_certainty = "told";  ///< told, estimated, unknown, pod
   std::int64_t cpu_limit_milli = 0;
   std::int64_t memory_request_bytes = 0;
   std::int64_t memory_limit_bytes = 0;

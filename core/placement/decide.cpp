@@ -13,6 +13,7 @@
 #include "core/placement/kept_cpus.hpp"
 #include "core/placement/namespaces.hpp"
 #include "core/placement/placement_builder.hpp"
+#include "core/placement/pod_request.hpp"
 #include "core/placement/rank.hpp"
 #include "core/placement/reason_codes.hpp"
 #include "core/placement/settings.hpp"
@@ -91,6 +92,8 @@ WhyShared why_shared(NotExclusive why) {
       return {"it requests 256 CPUs or more and has no CPU limit, so that the runtime is not told how many", true};
     case NotExclusive::kNothingRequested:
       return {"it requests no CPU", true};
+    case NotExclusive::kNoOwnRequest:
+      return {"it has no CPU request of its own", true};
     case NotExclusive::kOnlyWholeCpus:
       return {
           "annotation topolet.io/cpus = exclusive is ignored for a CPU request that is not a whole number: "
@@ -383,11 +386,16 @@ class DecisionRun {
       return text;
     }
     const WhyShared why = why_shared(*request_.why_not_exclusive);
-    if (!text.empty()) return why.is_unexpected ? fmt::format("{}; it shares CPUs: {}", text, why.text) : text;
+    const bool is_for_want_of_request = request_.why_not_exclusive == NotExclusive::kNoOwnRequest ||
+                                        request_.why_not_exclusive == NotExclusive::kNoRequest ||
+                                        request_.why_not_exclusive == NotExclusive::kNothingRequested;
+    const std::string of_pod = is_for_want_of_request ? describe_request_of_pod(request_.workload) : std::string();
+    if (!text.empty())
+      return why.is_unexpected ? fmt::format("{}; it shares CPUs: {}{}", text, why.text, of_pod) : text;
     const std::string pool = decision_.placement.mode == Mode::kReserved
                                  ? "runs on the reserved CPUs and the shared pool"
                                  : "runs in the shared pool";
-    return *why.text == '\0' ? pool : fmt::format("{}: {}", pool, why.text);
+    return *why.text == '\0' ? pool : fmt::format("{}: {}{}", pool, why.text, of_pod);
   }
 
   const PolicyRequest& request_;
@@ -440,6 +448,7 @@ ExclusiveClaim exclusive_claim(const Workload& workload, const PlacementRules& r
   if (annotation == CpusAnnotation::kNone) return {0, NotExclusive::kAnnotatedNone};
   if (annotation == CpusAnnotation::kShared) return {0, NotExclusive::kAnnotatedShared};
   if (workload.qos == Qos::kUnknown) return {0, NotExclusive::kUnknownDemand};
+  if (workload.demand.cpu_request_certainty == Certainty::kOfPod) return {0, NotExclusive::kNoOwnRequest};
   if (workload.qos != Qos::kBestEffort && workload.demand.cpu_request_certainty != Certainty::kTold)
     return {0, NotExclusive::kUnknownDemand};
   if (annotation != CpusAnnotation::kAbsent) {
@@ -453,6 +462,7 @@ ExclusiveClaim exclusive_claim(const Workload& workload, const PlacementRules& r
   if (workload.qos == Qos::kBurstable)
     return {0, workload.demand.cpu_request_milli > 0 ? NotExclusive::kBurstable : NotExclusive::kNothingRequested};
   if (workload.qos == Qos::kBestEffort) return {0, NotExclusive::kBestEffort};
+  if (workload.demand.cpu_request_milli == 0) return {0, NotExclusive::kNothingRequested};
   if (is_cpu_request_unknown(workload.demand)) return {0, NotExclusive::kUnknownRequest};
   const std::uint32_t whole = whole_cpus(workload);
   if (whole == 0) return {0, NotExclusive::kFractionalRequest};

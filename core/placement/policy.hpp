@@ -136,6 +136,7 @@ enum class NotExclusive : std::uint8_t {
   kNoRequest,            ///< annotated, but it asks for no CPU
   kUnknownRequest,       ///< for 256 CPUs or more, and without a limit
   kNothingRequested,     ///< Burstable by its memory
+  kNoOwnRequest,         ///< its pod has one
   kOnlyWholeCpus,        ///< annotated, but it may not have more than it requests, and that is no whole number
   kReservedNamespace,    ///< and not annotated
   kRuleNever,            ///< placement.exclusive = never

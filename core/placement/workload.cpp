@@ -28,6 +28,8 @@ std::string_view to_string(Certainty certainty) {
       return "estimated";
     case Certainty::kUnknown:
       return "unknown";
+    case Certainty::kOfPod:
+      return "pod";
   }
   return "?";
 }

@@ -29,9 +29,10 @@ enum class Certainty : std::uint8_t {
   kTold,       ///< as it was asked for
   kEstimated,  ///< at most so much: what the kernel shows is rounded
   kUnknown,    ///< nobody tells: the amount is what is counted for it
+  kOfPod,      ///< it requests none of its own: the amount is what its pod requests beyond its other containers
 };
 
-std::string_view to_string(Certainty certainty);  // "told", "estimated", "unknown"
+std::string_view to_string(Certainty certainty);  // "told", "estimated", "unknown", "pod"
 
 /// What stays the same between a create and its retry. A restarted container comes with the next attempt.
 struct ContainerKey {

@@ -39,6 +39,7 @@ void CreateContainer::read() {
   Result<placement::Workload> workload = read_create_container(call_->request(), deps_.demand_rules);
   if (!workload) return call_->reject(workload.error());
   workload_ = *std::move(workload);
+  told_ = workload_.demand;
   identify();
   deps_.kubelet_static.note(workload_);
   workload_.made_by_kubelet = false;
@@ -152,6 +153,10 @@ void CreateContainer::decide() {
   const std::vector<placement::ContainerKey> in_sandbox = deps_.ledger().in_sandbox(workload_.key.sandbox_id);
   const std::vector<placement::ContainerKey> superseded = this->superseded(in_sandbox);
   if (has_earlier_attempt(in_sandbox, superseded) && reconcile_first()) return;
+  workload_.demand = told_;
+  workload_ = with_request_of_pod(std::move(workload_), requested_beside(in_sandbox));
+  // Those beside it may have ended.
+  if (workload_.demand != told_ && reconcile_first()) return;
   workload_.pod_nodes = deps_.ledger().nodes_of_pod(workload_.key.pod_uid, workload_.key.sandbox_id);
   const Time began = now();
   Plan plan = this->plan(superseded);
@@ -183,6 +188,19 @@ void CreateContainer::retry(const Allocation& allocation) {
   committed_ = now();
   deps_.committer.commit(event::CreateRetried{workload_.key},
                          [self = shared_from_this()] { self->wait_for_neighbours(); });
+}
+
+/// By the other containers of the pod that run, or are about to.
+placement::RequestedBeside CreateContainer::requested_beside(
+    const std::vector<placement::ContainerKey>& in_sandbox) const {
+  placement::RequestedBeside beside;
+  for (const placement::ContainerKey& key : in_sandbox) {
+    const Allocation& other = *deps_.ledger().find(key);
+    if (key.name == workload_.key.name || other.phase == Phase::kCrashed || other.stopping) continue;
+    beside.cpu_milli += other.workload.demand.cpu_request_milli;
+    beside.memory_bytes += other.workload.demand.memory_request_bytes;
+  }
+  return beside;
 }
 
 /// The allocations that this create replaces: those of earlier attempts that never ran, and one with the same key. If

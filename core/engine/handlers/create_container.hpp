@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/engine/handlers/handler_deps.hpp"
+#include "core/placement/pod_request.hpp"
 
 namespace topolet::engine {
 
@@ -34,6 +35,7 @@ class CreateContainer : public std::enable_shared_from_this<CreateContainer> {
   void retry(const Allocation& allocation);
   void decide();
   bool reconcile_first();
+  placement::RequestedBeside requested_beside(const std::vector<placement::ContainerKey>& in_sandbox) const;
   std::vector<placement::ContainerKey> superseded(const std::vector<placement::ContainerKey>& in_sandbox) const;
   bool has_earlier_attempt(const std::vector<placement::ContainerKey>& in_sandbox,
                            const std::vector<placement::ContainerKey>& superseded) const;
@@ -57,6 +59,7 @@ class CreateContainer : public std::enable_shared_from_this<CreateContainer> {
   const HandlerDeps& deps_;
   const std::shared_ptr<cri::Call> call_;
   placement::Workload workload_;
+  placement::Demand told_;  ///< as the request has it
   using Time = std::chrono::steady_clock::time_point;
   static Time now() { return std::chrono::steady_clock::now(); }
   CreateTimes times() const;

@@ -27,7 +27,7 @@ constexpr std::array kQuotaStates{QuotaState::kAsAsked, QuotaState::kDropped, Qu
 constexpr std::array kQos{placement::Qos::kGuaranteed, placement::Qos::kBurstable, placement::Qos::kBestEffort,
                           placement::Qos::kUnknown};
 constexpr std::array kCertainties{placement::Certainty::kTold, placement::Certainty::kEstimated,
-                                  placement::Certainty::kUnknown};
+                                  placement::Certainty::kUnknown, placement::Certainty::kOfPod};
 
 template <class Enum, class All>
 void read_name(const std::string& name, const All& all, Enum& value) {
