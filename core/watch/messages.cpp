@@ -203,6 +203,12 @@ Result<placement::Workload> workload_of(const v1::PendingContainer& pending) {
   workload.demand.memory_request_bytes = pending.memory_request_bytes();
   workload.demand.memory_limit_bytes = pending.memory_limit_bytes();
   for (const auto& [page, bytes] : pending.hugepage_limit_bytes()) workload.demand.hugepage_limit_bytes[page] = bytes;
+  if (pending.has_pod_cpu_request_milli()) {
+    placement::Demand& of_pod = workload.pod_demand.emplace();
+    of_pod.cpu_request_milli = pending.pod_cpu_request_milli();
+    of_pod.memory_limit_bytes = pending.pod_memory_bytes();
+    if (workload.qos == placement::Qos::kGuaranteed) of_pod.memory_request_bytes = pending.pod_memory_bytes();
+  }
   workload.pod_annotations = SharedStringMap::Map(pending.annotations().begin(), pending.annotations().end());
   return workload;
 }

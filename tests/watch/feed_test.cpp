@@ -303,6 +303,17 @@ TEST(PendingContainerTest, IsReadWithItsAnnotations) {
   ASSERT_TRUE(workload.has_value());
   EXPECT_EQ(workload->demand.cpu_request_milli, 2000);
   EXPECT_EQ(workload->pod_annotations.at("topolet.io/cpus"), "shared");
+  EXPECT_FALSE(workload->pod_demand.has_value()) << "nobody has told";
+  pending.set_pod_cpu_request_milli(2100);
+  pending.set_pod_memory_bytes(4096);
+  const auto in_pod = workload_of(pending);
+  ASSERT_TRUE(in_pod->pod_demand.has_value());
+  EXPECT_EQ(in_pod->pod_demand->cpu_request_milli, 2100);
+  EXPECT_EQ(in_pod->pod_demand->memory_request_bytes, 4096);
+  pending.set_qos("burstable");
+  EXPECT_EQ(workload_of(pending)->pod_demand->memory_request_bytes, 0);
+  EXPECT_EQ(workload_of(pending)->pod_demand->memory_limit_bytes, 4096);
+  pending.set_qos("guaranteed");
   pending.add_after("init");
   v1::FitsRequest request;
   *request.add_pending() = pending;

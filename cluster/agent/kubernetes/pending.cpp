@@ -70,6 +70,21 @@ watch::v1::PendingContainer message_of(const api::Pod& pod, const std::string& n
   return message;
 }
 
+/// As the pod's sandbox tells it: all its containers count, also those that have ended. The runtime is told no memory
+/// request of a pod that is not Guaranteed, but its limit.
+struct WholePod {
+  std::int64_t cpu_milli = 0;
+  std::int64_t memory_bytes = 0;
+};
+WholePod whole_pod(api::Pod pod) {
+  for (api::PodContainer& container : pod.containers) container.has_ended = false;
+  const api::Amounts requests = pod.effective_requests();
+  if (pod.qos == "guaranteed") return {requests.cpu_milli, requests.memory_bytes};
+  pod.pod_requests = {};
+  for (api::PodContainer& container : pod.containers) container.requests = container.limits;
+  return {requests.cpu_milli, pod.effective_requests().memory_bytes};
+}
+
 bool is_anything(const api::Amounts& amounts) {
   return amounts.cpu_milli > 0 || amounts.memory_bytes > 0 ||
          std::any_of(amounts.huge_page_bytes.begin(), amounts.huge_page_bytes.end(),
@@ -129,12 +144,13 @@ bool is_created_anew(const api::PodContainer& container, const BookedContainer& 
          (container.is_created_anew_for_memory && growth.is_of_memory());
 }
 
-/// What the pod requests as a whole, beyond all that its containers do.
-api::Amounts pod_level_rest(const api::Pod& pod) {
+/// What the pod requests as a whole, beyond all that its containers do, and that topoletd has not booked for these.
+api::Amounts pod_level_rest(const api::Pod& pod, const BookedOfPod& booked) {
   api::Amounts rest = pod.effective_requests();
   api::Pod without = pod;
   without.pod_requests = {};
   rest.subtract(without.effective_requests());
+  for (const auto& [name, container] : booked) rest.subtract(container.of_pod);
   rest.devices.clear();
   return rest;
 }
@@ -157,6 +173,7 @@ BookedContainers booked_containers(const watch::v1::Snapshot& node) {
     // Of two attempts the larger one: the older is about to end.
     found->second.amounts.raise_to(amounts_of(container));
     found->second.memory_limit_bytes = std::max(found->second.memory_limit_bytes, container.memory_limit_bytes());
+    if (container.cpu_request_certainty() == "pod") found->second.of_pod.raise_to(amounts_of(container));
     found->second.has_failed = has_failed && (is_new || found->second.has_failed);
   }
   return booked;
@@ -198,12 +215,12 @@ namespace {
 class PendingOfPod {
  public:
   PendingOfPod(const api::Pod& pod, const BookedOfPod& booked, const NodesOfDevices& devices)
-      : pod_(pod), booked_(booked), devices_(devices) {}
+      : pod_(pod), booked_(booked), devices_(devices), whole_pod_(whole_pod(pod)) {}
 
   std::vector<watch::v1::PendingContainer> all() && {
     for (std::size_t i = 0; i < pod_.containers.size(); ++i) add(i);
     pending_.insert(pending_.end(), growing_.begin(), growing_.end());
-    if (const api::Amounts rest = pod_level_rest(pod_); is_anything(rest))
+    if (const api::Amounts rest = pod_level_rest(pod_, booked_); is_anything(rest))
       pending_.push_back(shared_message_of(pod_, kPod, rest));
     return std::move(pending_);
   }
@@ -226,6 +243,8 @@ class PendingOfPod {
 
   watch::v1::PendingContainer whole(const api::PodContainer& container, const std::string& name) const {
     watch::v1::PendingContainer message = message_of(pod_, name, container.requests, container.limits);
+    message.set_pod_cpu_request_milli(whole_pod_.cpu_milli);
+    message.set_pod_memory_bytes(whole_pod_.memory_bytes);
     message.mutable_after()->Assign(ended_before_.begin(), ended_before_.end());
     if (const auto near = devices_.find(container.name); near != devices_.end()) {
       NodeSet nodes;
@@ -256,6 +275,7 @@ class PendingOfPod {
   const api::Pod& pod_;
   const BookedOfPod& booked_;
   const NodesOfDevices& devices_;
+  const WholePod whole_pod_;
   std::vector<watch::v1::PendingContainer> pending_;
   std::vector<watch::v1::PendingContainer> growing_;  ///< of those that go on beside the others
   std::vector<std::string> ended_before_;

@@ -202,6 +202,34 @@ TEST(PendingContainers, OfAPodAsAWholeAreWhatItsContainersDoNotRequest) {
   }
 }
 
+TEST(PendingContainers, OfAPodAsAWholeAreNotWhatIsBookedForOneOfItsContainersAlready) {
+  json whole = pod("p", json::array({container("a", "2"), {{"name", "b"}}}));
+  whole["spec"]["resources"]["requests"] = {{"cpu", "6"}, {"memory", "4Gi"}};
+  watch::v1::Snapshot node;
+  watch::v1::Container& b = *node.add_containers();
+  b.mutable_key()->set_pod_uid("uid-p");
+  b.mutable_key()->set_name("b");
+  b.set_cpu_request_milli(4000);
+  b.set_memory_request_bytes(3 * kGi);
+  b.set_cpu_request_certainty("pod");
+  EXPECT_THAT(pending(whole, booked_containers(node)), ElementsAre("a 2000 1"));
+}
+
+TEST(PendingContainers, TellWhatTheirPodRequests) {
+  json two =
+      pod("p", json::array({container("a", "2"), container("b", "100m")}), json::array({container("i", "3", "4Gi")}));
+  two["status"]["initContainerStatuses"] = {{{"name", "i"}, {"state", {{"terminated", {{"exitCode", 0}}}}}}};
+  for (const auto& message : pending_containers(read_pod(two), {})) {
+    EXPECT_EQ(message.pod_cpu_request_milli(), 3000) << "also when the init container has ended";
+    EXPECT_EQ(message.pod_memory_bytes(), 4 * kGi);
+  }
+  two["spec"]["resources"]["requests"] = {{"cpu", "8"}};
+  EXPECT_EQ(pending_containers(read_pod(two), {}).front().pod_cpu_request_milli(), 8000);
+  two["status"]["qosClass"] = "Burstable";
+  two["spec"]["containers"][0]["resources"]["limits"]["memory"] = "8Gi";
+  EXPECT_EQ(pending_containers(read_pod(two), {}).front().pod_memory_bytes(), 9 * kGi) << "the limits";
+}
+
 TEST(PendingContainers, EndAsTheirOwnRestartPoliciesSay) {
   json made = pod("p", json::array({container("a", "2")}), json::array({container("s", "1", "1Gi", "Always")}));
   made["spec"]["restartPolicy"] = "Never";

@@ -67,11 +67,29 @@ func runPod(pod *corev1.Pod, planned PlannedPod) map[string]any {
 		qos = "guaranteed"
 	}
 	operation := map[string]any{"op": "run_pod", "pod": string(pod.UID), "name": pod.Name, "namespace": pod.Namespace,
-		"qos": qos}
+		"qos": qos, "resources": podResources(planned)}
 	if len(pod.Annotations) > 0 {
 		operation["annotations"] = pod.Annotations
 	}
 	return operation
+}
+
+// podResources is what the sandbox tells the runtime of the whole pod.
+func podResources(planned PlannedPod) map[string]any {
+	var milli, memory, peakMilli, peakMemory int64
+	for _, part := range planned.Parts {
+		if part.Kind == Initial {
+			peakMilli, peakMemory = max(peakMilli, milli+part.Milli), max(peakMemory, memory+part.Memory)
+		} else {
+			milli, memory = milli+part.Milli, memory+part.Memory
+		}
+	}
+	milli, memory = max(milli, peakMilli), max(memory, peakMemory)
+	resources := map[string]any{"cpu_request_milli": milli, "memory_request": memory}
+	if planned.Guaranteed {
+		resources["cpu_limit_milli"], resources["memory_limit"] = milli, memory
+	}
+	return resources
 }
 
 func createContainer(uid string, planned PlannedPod, part Part, devices []Device) map[string]any {
