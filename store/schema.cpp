@@ -385,8 +385,8 @@ FROM allocation a CROSS JOIN decided d USING (decision)
 ORDER BY d.pod_namespace, d.pod_name, d.container, d.attempt;
 )sql";
 
-/// Which containers a pod sandbox has had, in their order, and what estimated memory requests were read from; who has no CFS quota, and
-/// what is to come back.
+/// Which containers a pod sandbox has had, in their order, and what estimated memory requests were read from; who has
+/// no CFS quota, and what is to come back.
 constexpr const char* kColumnsV13 = R"sql(
 ALTER TABLE decided ADD COLUMN oom_score_adj INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE allocation ADD COLUMN oom_score_adj INTEGER NOT NULL DEFAULT 0;

@@ -10,8 +10,8 @@
 namespace topolet::numa {
 namespace {
 
-// One more node outweighs memory that is not there and any distance; these outweigh the pod; that outweighs the number of
-// caches, then crowded cores; and these outweigh the strategy.
+// One more node outweighs memory that is not there and any distance; these outweigh the pod; that outweighs the number
+// of caches, then crowded cores; and these outweigh the strategy.
 constexpr std::int32_t kBest = 100;
 constexpr std::int32_t kWorst = -100;
 constexpr std::int32_t kPerNode = 30;
@@ -364,7 +364,7 @@ std::string CandidateScorer::nearness_text(const CandidateResources& candidate) 
 
 /// Why the CPUs would be better off on others.
 std::string CandidateScorer::division_text(const CandidateResources& candidate) const {
-  if (divisions_.at(place_of(candidate)).begin()->first < candidate.caches.caches)
+  if (divisions_.at(place_of_pod(candidate)).begin()->first < candidate.caches.caches)
     return "other nodes have room in fewer caches";
   return std::string("other nodes have more cores ") +
          (options_.order.distribute_cpus_across_cores ? "for it" : "that are free as a whole");
@@ -431,8 +431,8 @@ Verdict CandidateScorer::score(const CandidateResources& candidate) const {
     return {TOPOLET_VERDICT_SCORE, kBestWithShortage - worse + for_zone, reason + shortage_text(candidate)};
   }
   const std::int32_t nodes = node_penalty(candidate);
-  const std::int32_t nearness = penalty(nearness_of(candidate), nearnesses_.at(width_of(candidate)),
-                                        costs_of(options_, pod_counts_).nearness);
+  const std::int32_t nearness =
+      penalty(nearness_of(candidate), nearnesses_.at(width_of(candidate)), costs_of(options_, pod_counts_).nearness);
   const std::int32_t pod = pod_penalty(candidate);
   const std::int32_t division = division_penalty(candidate);
   const std::int32_t strategy = strategy_penalty(candidate);

@@ -15,8 +15,8 @@ namespace topolet::agent {
 struct BookedContainer {
   api::Amounts amounts;
   std::int64_t memory_limit_bytes = 0;  ///< 0: it has none
-  api::Amounts of_pod = {};  ///< the part of it that is not its own request, but its pod's
-  bool has_failed = false;   ///< it does not run: its CPUs are kept for its next attempt
+  api::Amounts of_pod = {};             ///< the part of it that is not its own request, but its pod's
+  bool has_failed = false;              ///< it does not run: its CPUs are kept for its next attempt
 };
 /// What topoletd has booked, by the pod's uid at the runtime and then by the container's name.
 using BookedContainers = std::map<std::string, std::map<std::string, BookedContainer>>;

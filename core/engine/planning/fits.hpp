@@ -75,9 +75,9 @@ struct Fits {
 
 /// What one new container, Guaranteed and without devices and annotations, would be given at most on each node with
 /// CPUs if it had to be there: as many as it asked for, by a plan of `placer`. The policies are shown the node as the
-/// only candidate. CPUs that are kept for the next attempts of containers count as free: they yield. Where it would have
-/// isolated CPUs or those of the pool (placement.isolated), what of the two is more. All 0 where no such container gets
-/// CPUs of its own, as while the kubelet hands them out.
+/// only candidate. CPUs that are kept for the next attempts of containers count as free: they yield. Where it would
+/// have isolated CPUs or those of the pool (placement.isolated), what of the two is more. All 0 where no such container
+/// gets CPUs of its own, as while the kubelet hands them out.
 ///
 /// `pending` are placed first, in this order, those of a pod one after the other, as if they were created now: where
 /// they must, with CPUs that are kept for others. One that the ledger has, by the pod's uid and its name, is
