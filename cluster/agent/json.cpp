@@ -36,8 +36,11 @@ static json to_json(const v1::Candidate& candidate) {
 }
 
 static json to_json(const v1::Cpus& cpus) {
-  return {
-      {"allowed", cpus.allowed()}, {"reserved", cpus.reserved()}, {"isolated", cpus.isolated()}, {"pool", cpus.pool()}};
+  return {{"allowed", cpus.allowed()},
+          {"reserved", cpus.reserved()},
+          {"isolated", cpus.isolated()},
+          {"all_isolated", cpus.all_isolated()},
+          {"pool", cpus.pool()}};
 }
 
 static json to_json(const v1::Plugin& plugin) {
