@@ -31,6 +31,7 @@ constexpr const char* kStory = R"({"op":"run_pod","pod":"u1","name":"web","qos":
 {"op":"create","pod":"u3","container":"main","cpu_request_milli":40000,"cpu_limit_milli":40000}
 {"op":"clock","advance_s":60}
 {"op":"exit","pod":"u2","container":"main","exit_code":0}
+{"op":"remove_pod","pod":"u2"}
 )";
 constexpr const char* kBoth = "2026-01-01T00:01:30Z";
 
@@ -146,17 +147,18 @@ TEST_F(HistoryTest, FindsInTheAudit) {
     }
     return text;
   };
-  EXPECT_EQ(events({}), "web unpinned, web bound, db unpinned, db bound, big denied, db ended, ");
-  EXPECT_EQ(events({"--limit", "2"}), "big denied, db ended, ");
-  EXPECT_EQ(events({"--pod", "db"}), "db unpinned, db bound, db ended, ");
+  EXPECT_EQ(events({}), "web unpinned, web bound, db unpinned, db bound, big denied, db kept, db ended, ");
+  EXPECT_EQ(events({"--limit", "2"}), "db kept, db ended, ");
+  EXPECT_EQ(events({"--pod", "db"}), "db unpinned, db bound, db kept, db ended, ");
   EXPECT_EQ(events({"--event", "denied"}), "big denied, ");
   EXPECT_EQ(events({"--event", "bound"}), "web bound, db bound, ");
+  EXPECT_EQ(events({"--event", "kept"}), "db kept, ");
   EXPECT_EQ(events({"--event", "ended"}), "db ended, ");
-  EXPECT_EQ(events({"--since", "2026-01-01T00:02:00Z"}), "big denied, db ended, ");
+  EXPECT_EQ(events({"--since", "2026-01-01T00:02:00Z"}), "big denied, db kept, db ended, ");
   EXPECT_EQ(events({"--until", "2026-01-01T00:00:30Z"}), "web unpinned, web bound, ");
   const std::string since = "--since=2026-01-01";
   EXPECT_EQ(events({since, "--reason", "too-few-free-cpus"}), "big denied, ");
-  EXPECT_EQ(events({since, "--reason", "exited"}), "db ended, ");
+  EXPECT_EQ(events({since, "--reason", "pod-stopped"}), "db ended, ");
   EXPECT_EQ(events({since, "--cpu", "15"}), "web unpinned, web bound, ");
   EXPECT_EQ(events({since, "--node", "1"}), "web unpinned, web bound, ");
   EXPECT_EQ(events({since, "--namespace", "default", "--pod", "big"}), "big denied, ");

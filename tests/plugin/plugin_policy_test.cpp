@@ -33,19 +33,28 @@ Error pick_error(const std::string& answer) {
   return pick ? Error{Code::kOk, "answered"} : pick.error();
 }
 
+/// As `two_node_request`, with memory on the second node as well.
+std::shared_ptr<placement::PolicyRequest> request_on_equal_nodes() {
+  auto request = two_node_request();
+  topology::Topology machine = *request->topology;
+  machine.nodes[1].memory_bytes = machine.nodes[0].memory_bytes;
+  request->topology = std::make_shared<const topology::Topology>(std::move(machine));
+  request->ledger.pool.erase(0);
+  return request;
+}
+
 TEST(PluginPolicy, GivesNumasVerdictsOnEveryCandidate) {
   const auto numa = start_plugin(TOPOLET_BUILT_PLUGINS, "numa");
   ASSERT_NE(numa, nullptr);
   EXPECT_THAT(numa->capabilities(), ElementsAre("topolet.score/1", "topolet.propose/1", "topolet.pick/1",
                                                 "topolet.adjust/1", "topolet.annotations/1"));
-  const auto request = two_node_request();
-  request->ledger.pool.erase(0);
+  const auto request = request_on_equal_nodes();
   const auto verdicts = numa->score(abi_view(*request));
   ASSERT_TRUE(verdicts) << verdicts.error().message;
   ASSERT_THAT(*verdicts, SizeIs(3));
   EXPECT_EQ((*verdicts)[0],
             (placement::Verdict{placement::Verdict::Kind::kScore, 100, "all 2 CPUs requested fit on node 0 (3 free)"}));
-  EXPECT_EQ((*verdicts)[1].score, 99);
+  EXPECT_EQ((*verdicts)[1].score, 99) << (*verdicts)[1].reason;
   EXPECT_EQ((*verdicts)[2].score, 70);
 }
 
@@ -116,8 +125,7 @@ TEST(PluginPolicy, AsksWhatToWithholdOnceCpusAreChosen) {
 
 TEST(PluginPolicy, HandsOptionsToThePlugin) {
   const auto numa = start_plugin(TOPOLET_BUILT_PLUGINS, "numa", {{"strategy", "spread"}});
-  const auto request = two_node_request();
-  request->ledger.pool.erase(0);
+  const auto request = request_on_equal_nodes();
   const auto verdicts = numa->score(abi_view(*request));
   ASSERT_TRUE(verdicts);
   EXPECT_EQ((*verdicts)[0].score, 99);

@@ -2,9 +2,19 @@
 
 namespace topolet::engine {
 
-CpuSet Footprints::of(const std::string& container_id) const {
-  const auto known = cpus_.find(container_id);
-  return known == cpus_.end() ? CpuSet() : known->second;
+void Footprints::add(const std::string& container_id, const CpuSet& cpus) {
+  cpus_[container_id] |= cpus;
+  told_[container_id] |= cpus;
+}
+
+void Footprints::forget(const std::string& container_id) {
+  cpus_.erase(container_id);
+  told_.erase(container_id);
+}
+
+CpuSet Footprints::find(const ByContainer& sets, const std::string& container_id) {
+  const auto known = sets.find(container_id);
+  return known == sets.end() ? CpuSet() : known->second;
 }
 
 std::vector<placement::ContainerKey> Footprints::unnoticed_on_cpus_of(const placement::ContainerKey& key,

@@ -16,12 +16,16 @@ namespace topolet::engine {
 class Footprints {
  public:
   /// A set is sent, and may take effect at any time from now on.
-  void add(const std::string& container_id, const CpuSet& cpus) { cpus_[container_id] |= cpus; }
+  void add(const std::string& container_id, const CpuSet& cpus);
+  /// A set may have been sent before this daemon started.
+  void assume(const std::string& container_id, const CpuSet& cpus) { cpus_[container_id] |= cpus; }
   /// The container has these CPUs, and nothing that was sent to it is under way.
-  void set(const std::string& container_id, const CpuSet& cpus) { cpus_[container_id] = cpus; }
-  void forget(const std::string& container_id) { cpus_.erase(container_id); }
+  void set(const std::string& container_id, const CpuSet& cpus) { cpus_[container_id] = told_[container_id] = cpus; }
+  void forget(const std::string& container_id);
   /// Empty for a container of which nothing is known.
-  CpuSet of(const std::string& container_id) const;
+  CpuSet of(const std::string& container_id) const { return find(cpus_, container_id); }
+  /// The part of `of` that it surely was told, or was seen on.
+  CpuSet told(const std::string& container_id) const { return find(told_, container_id); }
 
   /// Containers that may be using CPUs which the one of `key` is to have alone, though the ledger does not have them
   /// vacate these. There are none unless topolet has a fault.
@@ -29,7 +33,12 @@ class Footprints {
                                                             const Ledger& ledger) const;
 
  private:
-  std::map<std::string, CpuSet> cpus_;  ///< by container
+  using ByContainer = std::map<std::string, CpuSet>;
+
+  static CpuSet find(const ByContainer& sets, const std::string& container_id);
+
+  ByContainer cpus_;
+  ByContainer told_;
 };
 
 }  // namespace topolet::engine

@@ -41,7 +41,7 @@ void Mover::open_queue(const std::string& container_id, std::optional<ContainerC
   if (applied) footprints_.set(container_id, applied->cpus);
   if (applied) overrule_watch_.note_sent(container_id, applied->cpus);
   if (!applied && allocation != nullptr) {
-    footprints_.add(container_id, allocation->placement.cpus | allocation->vacating);
+    footprints_.assume(container_id, allocation->placement.cpus | allocation->vacating);
   }
   if (!applied || allocation == nullptr) return queues_.open(container_id, std::move(applied), desired);
   deps_.committer.commit(event::Converged{allocation->workload.key, applied->cpus}, Urgency::kSoon);
@@ -94,6 +94,7 @@ void Mover::on_squeezed(const Allocation& before, const Allocation& after) {
 void Mover::drop_container(const Allocation& allocation) {
   desired_.erase(allocation.container_id);
   blocked_.erase(allocation.container_id);
+  may_come_.erase(allocation.container_id);
   overlap_watch_.forget(allocation.container_id);
   overrule_watch_.forget(allocation.container_id);
   stuck_watch_.forget(allocation.container_id);
@@ -193,6 +194,10 @@ void Mover::on_cpuset_written(const std::string& container_id, const ContainerCp
       if (allocation->phase == Phase::kStarting) deps_.committer.commit(event::StartRefused{key});
       break;
     case WriteResult::Kind::kVerified: {
+      if (may_come_elsewhere(container_id, target.cpus)) {
+        return done({ApplyResult::Kind::kUnverified,
+                     {Code::kUnavailable, "an update that was sent before topoletd was restarted may still come"}});
+      }
       if (allocation->phase == Phase::kRunning && overrule_watch_.is_narrowed(container_id, target)) {
         return done(note_elsewhere(container_id, target, {Code::kInternal, narrowed_text(container_id, target)}));
       }
@@ -212,6 +217,12 @@ void Mover::on_cpuset_written(const std::string& container_id, const ContainerCp
   if (observed) overrule_watch_.note_seen(container_id, *observed, target.cpus);
   done({});
   look_for_overlap(container_id, observed.value_or(target.cpus));
+}
+
+bool Mover::may_come_elsewhere(const std::string& container_id, const CpuSet& cpus) const {
+  if (deps_.clock.steady() - started_at_ >= deps_.start_grace) return false;
+  const auto sent = may_come_.find(container_id);
+  return sent != may_come_.end() && !sent->second.is_subset_of(cpus);
 }
 
 ApplyResult Mover::note_failed(const Allocation& allocation, const ContainerCpuset& target, const Error& error) {

@@ -67,6 +67,8 @@ class Mover final : public Observer {
   std::optional<ContainerCpuset> sendable(const std::string& container_id) const;
   /// What the container may be using, as far as it was told: empty if it has been told nothing.
   CpuSet footprint(const std::string& container_id) const { return footprints_.of(container_id); }
+  /// The part of it that this daemon has told the container, or has seen it on.
+  CpuSet told(const std::string& container_id) const { return footprints_.told(container_id); }
   /// Somebody else's operation sends the container a set, which sendable() has returned just now.
   void note_sent(const std::string& container_id, const ContainerCpuset& set) {
     footprints_.add(container_id, set.cpus);
@@ -114,6 +116,10 @@ class Mover final : public Observer {
     return overrule_watch_.note_stray(container_id, observed, OverruleWatch::Look::kUnseen);
   }
 
+  /// An update that an earlier run of the daemon sent may still be under way, and bring the container to `cpus`: until
+  /// the time of a start is over, nobody gets those of them that it is to leave.
+  void note_may_come(const std::string& container_id, const CpuSet& cpus) { may_come_[container_id] = cpus; }
+
   /// Notes where the kernel has it, if that can be read.
   void look_in_kernel(const std::string& container_id);
 
@@ -137,6 +143,7 @@ class Mover final : public Observer {
   void apply(const std::string& container_id, const ContainerCpuset& target, std::function<void(ApplyResult)> done);
   void on_cpuset_written(const std::string& container_id, const ContainerCpuset& target, const WriteResult& result,
                          const std::function<void(ApplyResult)>& done);
+  bool may_come_elsewhere(const std::string& container_id, const CpuSet& cpus) const;
   void on_converged(const std::string& container_id, const ContainerCpuset& applied);
   std::optional<ContainerCpuset> sendable(const std::string& container_id, const ContainerCpuset& durable) const;
   void note_unnoticed(const placement::ContainerKey& key);
@@ -171,6 +178,8 @@ class Mover final : public Observer {
   const Deps deps_;
   std::map<std::string, ContainerCpuset> desired_;  ///< by container, as durable
   std::set<std::string> blocked_;                   ///< containers whose CPUs others have not left
+  std::map<std::string, CpuSet> may_come_;          ///< by container, as an earlier run of the daemon sent
+  const std::chrono::steady_clock::time_point started_at_ = deps_.clock.steady();
   Footprints footprints_;
   OverlapWatch overlap_watch_{{deps_.committer, footprints_, deps_.clock}};
   OverruleWatch overrule_watch_{{deps_.committer, deps_.cpusets, footprints_, deps_.clock}};

@@ -278,6 +278,9 @@ void Reconciler::open_known(const PassPtr& pass, const cri::ContainerDetail& det
   if (own.squeeze == Squeeze::kLeftToKernel) return pass->open_queues.push_back(open_unverified);
   const CpuSet observed = runs_on | detail.spec_cpus;
   const Recorded recorded(detail);
+  if (!is_applied(recorded, desired)) {
+    deps_.mover.note_may_come(container_id, (desired.cpus | own.vacating) - observed);
+  }
   if (!is_recorded_elsewhere(recorded, desired) && deps_.cpusets.check_kernel(container_id, desired)) {
     // It may be back on CPUs that the ledger has it vacate, since an update or a start that the previous topoletd sent
     // may still be under way. In that case one more update is sent.

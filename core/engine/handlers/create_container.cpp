@@ -196,7 +196,7 @@ placement::RequestedBeside CreateContainer::requested_beside(
   placement::RequestedBeside beside;
   for (const placement::ContainerKey& key : in_sandbox) {
     const Allocation& other = *deps_.ledger().find(key);
-    if (key.name == workload_.key.name || other.phase == Phase::kCrashed || other.stopping) continue;
+    if (key.name == workload_.key.name || other.is_kept() || other.stopping) continue;
     beside.cpu_milli += other.workload.demand.cpu_request_milli;
     beside.memory_bytes += other.workload.demand.memory_request_bytes;
   }

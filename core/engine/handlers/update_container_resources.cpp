@@ -106,11 +106,12 @@ void UpdateContainerResources::deny(const placement::Workload& requested, placem
   });
 }
 
-/// It has been told all CPUs that it is to have: whoever else is on them is there with or without this update.
+/// It has been told all CPUs that it is to have: whoever else is on them is there with or without this update. What
+/// the ledger of an earlier run of the daemon gave it, it need not have been told.
 bool UpdateContainerResources::gains_nothing() const {
   const Allocation* now = deps_.ledger().find_by_container(container_id_);
   return now != nullptr && now->dedicated_cpus().is_subset_of(before_.dedicated_cpus()) &&
-         now->placement.cpus.is_subset_of(deps_.mover.footprint(container_id_));
+         now->placement.cpus.is_subset_of(deps_.mover.told(container_id_));
 }
 
 void UpdateContainerResources::wait_for_neighbours() {

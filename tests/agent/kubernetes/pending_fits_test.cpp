@@ -173,7 +173,7 @@ TEST_F(PendingFits, CountAnInitContainerThatBeginsAgain) {
   EXPECT_THAT(available(made), ElementsAre(2, 10)) << "its CPUs are kept for it";
   allocations_.clear();
   book("main", CpuSet::range(0, 1), 1, engine::Phase::kCrashed);
-  EXPECT_THAT(available(made), ElementsAre(0, 9)) << "main is there from before, and is not given up";
+  EXPECT_THAT(available(made), ElementsAre(2, 10)) << "main has ended, too: its CPUs are kept for it, but make way";
 }
 
 TEST_F(PendingFits, CountNoInitContainerBehindOneThatRuns) {
