@@ -79,7 +79,7 @@ struct Options {
 std::vector<OptionSpec> all_options(const std::vector<std::string>& plugins,
                                     const std::vector<PluginSection>& sections);
 
-/// What all plugins but this one are made with, by "PLUGIN.OPTION", and placement.min-shared-cpus.
+/// What all plugins but this one are made with, by "PLUGIN.OPTION", and some of placement that matter to them.
 std::map<std::string, std::string> options_of_other_plugins(const Options& options, const std::string& plugin);
 
 /// What must be known to load the plugins.

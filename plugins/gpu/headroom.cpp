@@ -131,6 +131,28 @@ std::optional<Cost> cost_of(const topolet_candidate& candidate, const std::vecto
   return cost;
 }
 
+/// Nodes with CPUs whose memory is on other nodes, where the machine tells the size of any.
+class NodesWithoutMemory {
+ public:
+  explicit NodesWithoutMemory(const topolet_topology& topology) {
+    const auto nodes = sdk::nodes(topology);
+    const auto has_memory = [](const topolet_node& node) { return node.memory_only == 0 && node.memory_bytes > 0; };
+    any_has_memory_ = std::any_of(nodes.begin(), nodes.end(), has_memory);
+    for (const topolet_node& node : nodes) {
+      if (any_has_memory_ && node.memory_only == 0 && !has_memory(node)) nodes_.insert(node.os_index);
+    }
+  }
+  /// CPUs outside any node have none.
+  std::size_t count_in(topolet_set nodes) const {
+    if (sdk::size_of(nodes) == 0) return any_has_memory_ ? 1 : 0;
+    return sdk::size_of_both(nodes, nodes_.view());
+  }
+
+ private:
+  bool any_has_memory_ = false;
+  sdk::Set nodes_;
+};
+
 /// The nodes where other containers of its pod are.
 bool is_with_pod(const topolet_candidate& candidate, const Pod& pod) {
   const std::size_t nodes = sdk::size_of(candidate.nodes);
@@ -176,20 +198,25 @@ std::vector<Verdict> headroom_verdicts(const topolet_request& request, const Hea
   if (!gpus.any_unused()) return {};
   const std::vector<NodeRoom> rooms = node_rooms(request, gpus, headroom);
   std::vector<std::optional<Cost>> costs;
-  std::map<std::size_t, std::set<Cost>> by_width;  // the costs of candidates of as many nodes
+  // The costs of candidates of as many nodes, and as many with memory: local memory is worth more than room for others.
+  const NodesWithoutMemory without_memory(*request.topology);
+  const auto place_of = [&](const topolet_candidate& candidate) {
+    return std::pair(sdk::size_of(candidate.nodes), without_memory.count_in(candidate.nodes));
+  };
+  std::map<std::pair<std::size_t, std::size_t>, std::set<Cost>> by_place;
   for (const topolet_candidate& candidate : sdk::candidates(request)) {
     costs.push_back(is_with_pod(candidate, pod) ? Cost() : cost_for_pod(candidate, rooms, request.exclusive_cpus, pod));
     if (sdk::size_of(candidate.free) < request.exclusive_cpus) costs.back().reset();
-    if (costs.back()) by_width[sdk::size_of(candidate.nodes)].insert(*costs.back());
+    if (costs.back()) by_place[place_of(candidate)].insert(*costs.back());
   }
   const bool differ =
-      std::any_of(by_width.begin(), by_width.end(), [](const auto& all) { return all.second.size() > 1; });
+      std::any_of(by_place.begin(), by_place.end(), [](const auto& all) { return all.second.size() > 1; });
   if (!differ) return {};
   std::vector<Verdict> verdicts(request.candidate_count);
   for (std::size_t i = 0; i < costs.size(); ++i) {
     if (!costs[i]) continue;
     const topolet_candidate& candidate = sdk::candidates(request)[i];
-    const std::set<Cost>& all = by_width[sdk::size_of(candidate.nodes)];
+    const std::set<Cost>& all = by_place[place_of(candidate)];
     const auto better = static_cast<std::int32_t>(std::distance(all.begin(), all.find(*costs[i])));
     const std::int32_t penalty = better == 0 ? 0 : std::min(kSecondBest + better - 1, kWorst);
     verdicts[i] = {TOPOLET_VERDICT_SCORE, -penalty, reason_of(candidate, *costs[i], better == 0)};

@@ -120,6 +120,13 @@ std::optional<FreeByCache> free_by_cache(const topolet_request& request) {
   return FreeByCache(*request.topology, groups, sdk::union_of_candidates(request, &topolet_candidate::free).view());
 }
 
+Set free_isolated_cpus(const topolet_request& request) {
+  const topolet_ledger& ledger = *request.ledger;
+  Set isolated(request.topology->isolated);
+  for (const topolet_set& held : {ledger.exclusive, ledger.withheld, ledger.reserved}) isolated -= held;
+  return isolated;
+}
+
 std::size_t nodes_outside_pod(const topolet_candidate& candidate, bool has_cpus_outside_nodes, const Demand& demand) {
   const std::size_t nodes = sdk::size_of(candidate.nodes);
   if (nodes == 0) return sdk::size_of(demand.pod_nodes) == 0 ? 0 : 1;
@@ -140,6 +147,7 @@ std::vector<CandidateResources> candidate_resources(const topolet_request& reque
   const NodeTables tables(*request.topology, *request.ledger);
   const std::optional<FreeByCache> caches = cpus_in_caches > 0 ? free_by_cache(request) : std::nullopt;
   const PodPlace pod(request);
+  const Set isolated = demand.pod_takes_isolated ? free_isolated_cpus(request) : Set();
   std::vector<CandidateResources> all;
   all.reserve(request.candidate_count);
   std::vector<std::uint32_t> positions;
@@ -155,12 +163,15 @@ std::vector<CandidateResources> candidate_resources(const topolet_request& reque
     resources.package_count = std::max<std::size_t>(1, packages);
     resources.allowed_cpus = sdk::size_of(candidate.cpus);
     resources.free_cpus = sdk::size_of(candidate.free);
+    resources.shared_cpus = sdk::size_of_both(candidate.cpus, request.ledger->pool);
+    resources.unshared_cpus = resources.free_cpus - sdk::size_of_both(candidate.free, request.ledger->pool);
+    resources.isolated_cpus = sdk::size_of_both(candidate.cpus, isolated.view());
     for (const std::uint32_t node : positions) resources.shared_milli_requested += tables.shared_milli_requested[node];
     if (has_others) resources.shared_milli_requested += tables.shared_milli_requested_outside;
     // The distance of a candidate does not count them beside nodes.
     resources.distance = candidate.distance + (has_others && nodes > 0 ? distance_outside_nodes(nodes) : 0);
     if (caches) resources.caches = caches->fit(positions, has_others, cpus_in_caches);
-    resources.nodes_without_memory = memory.count_without(positions);
+    resources.nodes_without_memory = memory.count_without(positions, has_others);
     resources.memory = memory.amount(positions);
     for (const auto& [page_bytes, bytes] : demand.huge_pages) {
       const bool fits = memory.huge_pages(positions, page_bytes).fits(bytes);

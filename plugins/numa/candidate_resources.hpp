@@ -3,6 +3,7 @@
 
 #include <topolet/policy.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -20,10 +21,13 @@ struct CandidateResources {
   std::size_t node_count = 0;           ///< at least 1; CPUs outside any node count as one more node
   std::size_t package_count = 0;
   std::size_t allowed_cpus = 0;
-  std::size_t free_cpus = 0;                ///< of the allowed ones, those in the pool
+  std::size_t free_cpus = 0;                ///< of the allowed ones, those that it may have
+  std::size_t shared_cpus = 0;              ///< those in the pool, which exclusive CPUs are mostly taken from
+  std::size_t unshared_cpus = 0;            ///< free ones that are not in the pool: isolated ones, or its own
+  std::size_t isolated_cpus = 0;            ///< isolated ones that nobody has, for exclusive containers of its pod
   std::int64_t shared_milli_requested = 0;  ///< by shared containers that run here
   std::uint32_t distance = 0;               ///< the sum of all distances between its nodes
-  std::size_t nodes_without_memory = 0;     ///< of its own; not known of CPUs outside any node
+  std::size_t nodes_without_memory = 0;     ///< of its own
   MemoryAmount memory = {};
   bool huge_pages_fit = true;
   std::size_t nodes_outside_pod = 0;     ///< nodes that the pod was not placed on
@@ -36,10 +40,15 @@ struct CandidateResources {
   /// Exclusive CPUs that would be on cores beside others for want of whole ones; with distribute-cpus-across-cores
   /// those that would be on a core with another of them.
   std::size_t crowded_cpus = 0;
+  std::size_t beside_strangers = 0;  ///< with distribute-cpus-across-cores, those on a core that others use
 
   /// Thousandths of its free CPUs that no shared container requests; negative if they request more than there is.
   std::int64_t uncommitted_milli() const {
     return static_cast<std::int64_t>(free_cpus) * 1000 - shared_milli_requested;
+  }
+  /// Shared CPUs that would be left if a container had so many of the free ones alone.
+  std::size_t shared_cpus_beside(std::size_t exclusive) const {
+    return shared_cpus - std::min(shared_cpus, exclusive - std::min(exclusive, unshared_cpus));
   }
   /// "node 0", "nodes 0-1", "the CPUs outside any node".
   std::string name() const;

@@ -196,13 +196,17 @@ std::int64_t CandidateScorer::shortage(const CandidateResources& candidate) cons
 }
 
 std::int64_t CandidateScorer::uncommitted(const CandidateResources& candidate) const {
+  // Where shared containers cannot run anyway, what they request says nothing.
+  const bool is_apart = demand_.exclusive && candidate.unshared_cpus == candidate.free_cpus;
+  if (is_apart) return static_cast<std::int64_t>(candidate.free_cpus) * 1000;
   if (demand_.exclusive || demand_.shared_milli > 0 || !candidate.memory.known) return candidate.uncommitted_milli();
   return candidate.memory.free_bytes >> 20;
 }
 
 bool CandidateScorer::crowds_out_shared(const CandidateResources& candidate) const {
-  return demand_.exclusive && candidate.shared_milli_requested > 0 &&
-         candidate.uncommitted_milli() < static_cast<std::int64_t>(demand_.exclusive_cpus) * 1000;
+  if (!demand_.exclusive) return false;
+  const std::size_t left = candidate.shared_cpus_beside(demand_.exclusive_cpus);
+  return left < candidate.shared_cpus && static_cast<std::int64_t>(left) * 1000 < candidate.shared_milli_requested;
 }
 
 std::uint32_t CandidateScorer::distance_of(const CandidateResources& candidate) const {
@@ -291,16 +295,33 @@ std::int32_t CandidateScorer::node_penalty(const CandidateResources& candidate) 
   return kPerNode * static_cast<std::int32_t>(std::min(more, kMostNodesCounted));
 }
 
+/// What the rest of the pod would have of isolated CPUs here: parts of one are for nobody there.
+std::int64_t CandidateScorer::milli_on_isolated_cpus(const CandidateResources& candidate) const {
+  const bool takes_some = demand_.exclusive && candidate.unshared_cpus == candidate.free_cpus;
+  const std::size_t own = takes_some ? demand_.exclusive_cpus : 0;
+  const std::size_t left = candidate.isolated_cpus - std::min(candidate.isolated_cpus, own);
+  return std::min(static_cast<std::int64_t>(left), demand_.rest_of_pod_milli / 1000) * 1000;
+}
+
+/// What is missing of CPUs for those of the pod that are still to come.
+int CandidateScorer::cpus_missing_for_pod(const CandidateResources& candidate) const {
+  const std::int64_t isolated = milli_on_isolated_cpus(candidate);
+  const std::int64_t milli = demand_.rest_of_pod_milli - isolated;
+  const std::int64_t shared =
+      demand_.exclusive ? static_cast<std::int64_t>(candidate.shared_cpus_beside(demand_.exclusive_cpus)) * 1000
+                        : static_cast<std::int64_t>(candidate.free_cpus) * 1000 - demand_.shared_milli;
+  if (shared < milli) return 8;
+  // Those who are given isolated CPUs first would go elsewhere for them.
+  const bool lacks_isolated = demand_.pod_takes_isolated && isolated < demand_.rest_of_pod_milli / 1000 * 1000;
+  const bool is_requested = shared - candidate.shared_milli_requested < milli;
+  return (lacks_isolated ? 4 : 0) + (is_requested ? 2 : 0);
+}
+
 /// The place of the first container of a pod counts for those that follow.
 CandidateScorer::PodFit CandidateScorer::pod_fit(const CandidateResources& candidate) const {
   if (demand_.rest_of_pod_milli == 0 && demand_.rest_of_pod_bytes == 0) return {candidate.pod_distance, 0};
-  const std::int64_t own =
-      demand_.exclusive ? static_cast<std::int64_t>(demand_.exclusive_cpus) * 1000 : demand_.shared_milli;
-  const std::int64_t milli = own + demand_.rest_of_pod_milli;
   const bool has_memory = candidate.memory.fits(demand_.memory_bytes + demand_.rest_of_pod_bytes);
-  const bool has_cpus = static_cast<std::int64_t>(candidate.free_cpus) * 1000 >= milli;
-  const int lacking = !has_cpus ? 4 : candidate.uncommitted_milli() < milli ? 2 : 0;
-  return {candidate.pod_distance, lacking + (has_memory ? 0 : 1)};
+  return {candidate.pod_distance, cpus_missing_for_pod(candidate) + (has_memory ? 0 : 1)};
 }
 
 Strategy CandidateScorer::strategy() const { return demand_.exclusive ? options_.strategy : options_.shared_strategy; }
@@ -364,10 +385,10 @@ std::string CandidateScorer::nearness_text(const CandidateResources& candidate) 
 
 /// Why the CPUs would be better off on others.
 std::string CandidateScorer::division_text(const CandidateResources& candidate) const {
-  if (divisions_.at(place_of_pod(candidate)).begin()->first < candidate.caches.caches)
-    return "other nodes have room in fewer caches";
-  return std::string("other nodes have more cores ") +
-         (options_.order.distribute_cpus_across_cores ? "for it" : "that are free as a whole");
+  const Division& best = *divisions_.at(place_of_pod(candidate)).begin();
+  if (std::get<0>(best) < candidate.caches.caches) return "other nodes have room in fewer caches";
+  const bool wants_more = options_.order.distribute_cpus_across_cores && std::get<1>(best) < candidate.crowded_cpus;
+  return std::string("other nodes have more cores ") + (wants_more ? "for it" : "that are free as a whole");
 }
 
 std::string CandidateScorer::fit_text(const CandidateResources& candidate) const {

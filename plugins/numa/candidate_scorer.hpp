@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -26,12 +27,13 @@ class CandidateScorer {
   using Width = std::pair<std::size_t, std::size_t>;       ///< packages, if they count (align-by-socket), and nodes
   using Nearness = std::pair<std::size_t, std::uint32_t>;  ///< nodes without memory of their own, and distance
   using Place = std::pair<Width, Nearness>;
-  using Division = std::pair<std::size_t, std::size_t>;  ///< caches, and crowded CPUs
+  /// Caches, crowded CPUs, and those beside strangers.
+  using Division = std::tuple<std::size_t, std::size_t, std::size_t>;
   /// What the strategy compares, the best first: of packed CPUs those that leave the least of a shared cache over, then
   /// those of the fullest nodes.
   using Preference = std::pair<std::size_t, std::int64_t>;
   /// How far the pod's containers are, and what is missing for those that are still to come, the worse the more:
-  /// memory; CPUs that nobody else has requested, which counts for more; CPUs.
+  /// memory; CPUs that nobody else has requested, which counts for more; isolated CPUs, for who has these first; CPUs.
   using PodFit = std::pair<std::uint32_t, int>;
   using PlaceOfPod = std::pair<Place, PodFit>;
 
@@ -69,8 +71,10 @@ class CandidateScorer {
     return {place_of(candidate), pod_fit(candidate)};
   }
   PodFit pod_fit(const CandidateResources& candidate) const;
+  std::int64_t milli_on_isolated_cpus(const CandidateResources& candidate) const;
+  int cpus_missing_for_pod(const CandidateResources& candidate) const;
   static Division division_of(const CandidateResources& candidate) {
-    return {candidate.caches.caches, candidate.crowded_cpus};
+    return {candidate.caches.caches, candidate.crowded_cpus, candidate.beside_strangers};
   }
   Strategy strategy() const;
   Preference preference(const CandidateResources& candidate) const;

@@ -82,6 +82,12 @@ void add_rest_of_pod(const topolet_request& request, Demand& demand) {
   demand.rest_of_pod_bytes = non_negative(bytes - placed.memory_bytes - demand.memory_bytes);
 }
 
+/// Whether exclusive containers of the pod may have isolated CPUs.
+bool takes_isolated(const topolet_workload& workload, const PolicyOptions& options) {
+  if (workload.qos != TOPOLET_QOS_GUARANTEED) return false;
+  return options.gives_isolated || !sdk::value_of(workload.settings, kIsolatedSetting).empty();
+}
+
 /// Its pod requests something beyond its containers: what the sandbox says counts for where they go.
 void stand_for_pod(Demand& demand) {
   if (!demand.is_empty() || (demand.rest_of_pod_milli == 0 && demand.rest_of_pod_bytes == 0)) return;
@@ -117,6 +123,7 @@ Demand demand_of(const topolet_request& request, const PolicyOptions& options) {
     add_pod_demand(request, demand);
   } else if (options.scope == Scope::kContainer && demand.alignment != Alignment::kNone) {
     add_rest_of_pod(request, demand);
+    demand.pod_takes_isolated = takes_isolated(workload, options);
     stand_for_pod(demand);
   }
   return demand;

@@ -31,10 +31,11 @@ struct Demand {
   /// scope = pod.
   std::int64_t rest_of_pod_milli = 0;
   std::int64_t rest_of_pod_bytes = 0;
-  bool stands_for_pod = false;  ///< the container requests nothing; what its pod requests beyond the others counts
-  topolet_set pod_nodes = {};   ///< where it was placed; none: on the CPUs outside any node
-  sdk::Set zone = {};           ///< the nodes that a scheduler has chosen; empty: none
-  std::string note;             ///< added to each reason
+  bool pod_takes_isolated = false;  ///< exclusive containers of its pod may have isolated CPUs
+  bool stands_for_pod = false;      ///< the container requests nothing; what its pod requests beyond the others counts
+  topolet_set pod_nodes = {};       ///< where it was placed; none: on the CPUs outside any node
+  sdk::Set zone = {};               ///< the nodes that a scheduler has chosen; empty: none
+  std::string note;                 ///< added to each reason
 
   /// It requests nothing that can be counted, so any nodes will do.
   bool is_empty() const { return !exclusive && shared_milli == 0 && memory_bytes == 0 && huge_pages.empty(); }

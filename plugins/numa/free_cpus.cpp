@@ -85,9 +85,13 @@ Groups FreeCpus::cores() const {
 }
 
 /// The kubelet goes by number here, which spreads over the cores only where siblings are numbered far apart.
-Groups FreeCpus::one_of_each_core_first() const {
+Groups FreeCpus::one_of_each_core_first(bool idle_first) const {
   Groups order;
   Groups listed(layout_.cores.groups(), 0);  // how many, by core
+  const auto others_beside = [this](std::uint32_t pu) {
+    const std::uint32_t core = layout_.cores.group_of(pu);
+    return layout_.cores.size(core) - free_by_core_[core];
+  };
   for (const std::uint32_t package : packages()) {
     std::vector<Groups> rounds;
     for (const std::uint32_t* pu = layout_.packages.begin(package); pu != layout_.packages.end(package); ++pu) {
@@ -96,7 +100,13 @@ Groups FreeCpus::one_of_each_core_first() const {
       if (rounds.size() <= round) rounds.resize(round + 1);
       rounds[round].push_back(*pu);
     }
-    for (const Groups& round : rounds) order.insert(order.end(), round.begin(), round.end());
+    for (Groups& round : rounds) {
+      if (idle_first) {
+        std::stable_sort(round.begin(), round.end(),
+                         [&](std::uint32_t a, std::uint32_t b) { return others_beside(a) < others_beside(b); });
+      }
+      order.insert(order.end(), round.begin(), round.end());
+    }
   }
   return order;
 }
@@ -174,14 +184,16 @@ void FreeCpus::take_by_cache(Selection& selection) {
   }
 }
 
-std::vector<std::uint32_t> FreeCpus::take_packed(std::size_t wanted, bool by_cache, bool across_cores) {
+std::vector<std::uint32_t> FreeCpus::take_packed(std::size_t wanted, bool by_cache, AcrossCores across_cores) {
   Selection selection{std::min(wanted, size_), {}};
   selection.cpus.reserve(selection.still_wanted);
   take_nodes_and_packages(selection);
   if (by_cache && selection.still_wanted > 0) take_by_cache(selection);
-  if (!across_cores && selection.still_wanted > 0) take_whole(layout_.cores, free_by_core_, cores(), selection);
+  const bool is_across = across_cores != AcrossCores::kNo;
+  if (!is_across && selection.still_wanted > 0) take_whole(layout_.cores, free_by_core_, cores(), selection);
   if (selection.still_wanted == 0) return selection.cpus;
-  for (const std::uint32_t pu : across_cores ? one_of_each_core_first() : core_by_core()) {
+  const bool idle_first = across_cores == AcrossCores::kIdleFirst;
+  for (const std::uint32_t pu : is_across ? one_of_each_core_first(idle_first) : core_by_core()) {
     if (selection.still_wanted == 0) break;
     take(pu, selection);
   }

@@ -9,6 +9,10 @@
 
 namespace topolet::numa {
 
+/// Whether to take CPUs of different cores rather than whole cores; with kIdleFirst of those cores first that the
+/// fewest others are on.
+enum class AcrossCores : std::uint8_t { kNo, kYes, kIdleFirst };
+
 /// CPUs are named by their position in the layout, which must outlive this. Wherever groups are ordered, those with the
 /// fewest free CPUs come first, the lowest first among equals, and groups without free CPUs are left out.
 class FreeCpus {
@@ -24,7 +28,7 @@ class FreeCpus {
 
   /// Takes `wanted` CPUs, or all if there are fewer: whole nodes and packages, whole caches if `by_cache`, whole cores
   /// unless `across_cores`, then single CPUs; with it, first one of each core.
-  std::vector<std::uint32_t> take_packed(std::size_t wanted, bool by_cache, bool across_cores);
+  std::vector<std::uint32_t> take_packed(std::size_t wanted, bool by_cache, AcrossCores across_cores);
   /// Takes whole nodes and packages only, as many as fit into `wanted`.
   std::vector<std::uint32_t> take_whole_nodes(std::size_t wanted);
   void remove(const std::vector<std::uint32_t>& cpus);
@@ -42,7 +46,7 @@ class FreeCpus {
   Groups caches() const;
   Groups cores() const;
   /// All free CPUs, package by package: the lowest of each core, then the second of each, and so on.
-  Groups one_of_each_core_first() const;
+  Groups one_of_each_core_first(bool idle_first) const;
   Groups core_by_core() const;
   /// The groups of `inner` with free CPUs, each once, in the order of the `outer` groups that they are in. `counts`:
   /// free CPUs by group of `inner`.

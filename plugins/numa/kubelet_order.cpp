@@ -56,7 +56,7 @@ struct NodeChoice {
 /// Takes CPUs evenly from several nodes, in groups of `group` CPUs.
 class Distribution {
  public:
-  Distribution(const Layout& layout, FreeCpus free, std::size_t wanted, std::size_t group, bool across_cores)
+  Distribution(const Layout& layout, FreeCpus free, std::size_t wanted, std::size_t group, AcrossCores across_cores)
       : layout_(layout),
         free_(std::move(free)),
         wanted_(wanted),
@@ -191,7 +191,7 @@ class Distribution {
   FreeCpus free_;
   std::size_t wanted_;
   std::size_t group_;
-  bool across_cores_;
+  AcrossCores across_cores_;
   std::vector<std::uint32_t> nodes_;
   Positions free_by_node_;  ///< number of CPUs, by position in nodes_
 };
@@ -216,7 +216,9 @@ std::vector<std::uint32_t> kubelet_order(const Layout& layout, topolet_set usabl
   const std::vector<std::uint32_t> cpus = positions_of(layout, usable);
   if (wanted == 0 || cpus.size() < wanted) return {};
   FreeCpus free(layout, cpus);
-  const bool across_cores = options.distribute_cpus_across_cores;
+  const AcrossCores across_cores = !options.distribute_cpus_across_cores ? AcrossCores::kNo
+                                   : options.idle_cores_first            ? AcrossCores::kIdleFirst
+                                                                         : AcrossCores::kYes;
   if (!options.distribute_cpus_across_numa) {
     return os_indices(layout, free.take_packed(wanted, options.prefer_align_cpus_by_uncorecache, across_cores));
   }

@@ -17,6 +17,8 @@ struct KubeletOrder {
   bool distribute_cpus_across_numa = false;
   bool distribute_cpus_across_cores = false;
   bool prefer_align_cpus_by_uncorecache = false;
+  /// Not the kubelet's: with distribute_cpus_across_cores, of the cores those come first that nobody else is on.
+  bool idle_cores_first = false;
 };
 
 /// Up to this many nodes with free CPUs, every set of them is tried for distribute-cpus-across-numa, as the kubelet

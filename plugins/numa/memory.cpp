@@ -133,12 +133,11 @@ NodeMemory::NodeMemory(const topolet_topology& topology, const topolet_ledger& l
 void NodeMemory::find_local_memory_nodes() {
   const auto nodes = sdk::nodes(topology_);
   const auto has_memory = [&](std::size_t i) { return nodes[i].memory_only == 0 && nodes[i].memory_bytes > 0; };
-  bool any_has_memory = false;
-  for (std::size_t i = 0; i < nodes.size(); ++i) any_has_memory = any_has_memory || has_memory(i);
+  for (std::size_t i = 0; i < nodes.size(); ++i) any_has_memory_ = any_has_memory_ || has_memory(i);
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     std::size_t local = i;
     // Where the size of no node is known, each is taken to have memory of its own.
-    if (any_has_memory && !has_memory(i)) {
+    if (any_has_memory_ && !has_memory(i)) {
       for (std::size_t other = 0; other < nodes.size(); ++other) {
         if (!has_memory(other)) continue;
         if (!has_memory(local) || distance(topology_, i, other) < distance(topology_, i, local)) local = other;
@@ -264,10 +263,12 @@ std::vector<std::size_t> NodeMemory::local_to(std::vector<std::size_t> nodes) co
   return nodes;
 }
 
-std::size_t NodeMemory::count_without(const std::vector<std::uint32_t>& nodes) const {
-  if (every_node_has_memory_) return 0;
-  return static_cast<std::size_t>(std::count_if(
-      nodes.begin(), nodes.end(), [this](std::uint32_t node) { return local_memory_nodes_[node] != node; }));
+std::size_t NodeMemory::count_without(const std::vector<std::uint32_t>& nodes, bool has_others) const {
+  const std::size_t others = has_others && any_has_memory_ ? 1 : 0;
+  if (every_node_has_memory_) return others;
+  return others + static_cast<std::size_t>(std::count_if(nodes.begin(), nodes.end(), [this](std::uint32_t node) {
+           return local_memory_nodes_[node] != node;
+         }));
 }
 
 MemoryAmount NodeMemory::amount(const std::vector<std::uint32_t>& nodes) const {

@@ -135,10 +135,16 @@ void add_crowded_cpus(const topolet_request& request, const PolicyOptions& optio
   const bool across_cores = options.order.distribute_cpus_across_cores;
   const Set cores = across_cores ? one_of_each_core(topology, free.view()) : Set();
   const WholeCores whole(topology, free.view());
+  const Set idle_cores = across_cores ? one_of_each_core(topology, whole.cpus().view()) : Set();
   for (std::size_t i = 0; i < resources.size(); ++i) {
     const topolet_set here = sdk::candidates(request)[i].free;
-    resources[i].crowded_cpus = across_cores ? wanted - std::min(wanted, sdk::size_of_both(cores.view(), here))
-                                             : whole.beside_others(wanted, here);
+    if (!across_cores) {
+      resources[i].crowded_cpus = whole.beside_others(wanted, here);
+      continue;
+    }
+    const std::size_t on_cores = std::min(wanted, sdk::size_of_both(cores.view(), here));
+    resources[i].crowded_cpus = wanted - on_cores;
+    resources[i].beside_strangers = on_cores - std::min(on_cores, sdk::size_of_both(idle_cores.view(), here));
   }
 }
 
@@ -166,6 +172,12 @@ std::vector<topolet_set> kinds_by_speed(const topolet_topology& topology) {
   }
   known.insert(known.end(), unknown.begin(), unknown.end());
   return known;
+}
+
+/// The kubelet's, but for cores that others are on: with it, their numbers alone would decide.
+KubeletOrder sparing_others(KubeletOrder order) {
+  order.idle_cores_first = true;
+  return order;
 }
 
 CpuOrder order_as_kubelet(const topolet_topology& topology, topolet_set usable, std::size_t wanted,
@@ -201,33 +213,59 @@ CpuOrder order_cpus(const topolet_pick_request& picking, topolet_set usable, std
                     const PolicyOptions& options) {
   const topolet_request& request = *picking.request;
   const topolet_topology& topology = *request.topology;
-  if (alignment_of(*request.workload, options) == Alignment::kNone || orders_cpus(options.order)) {
+  if (alignment_of(*request.workload, options) == Alignment::kNone)
     return order_as_kubelet(topology, usable, wanted, options.order);
-  }
+  if (orders_cpus(options.order)) return order_as_kubelet(topology, usable, wanted, sparing_others(options.order));
   const topolet_candidate& candidate = sdk::candidates(request)[picking.candidate];
   return order_whole_nodes_first(topology, usable, wanted, options.strategy, sdk::size_of(candidate.nodes) > 1);
 }
 
-/// CPUs of one kind, so that the container does not get CPUs of two: of the fastest kind that has enough, but of a
-/// slower one where fewer of them share a core with others. All usable CPUs if no kind has enough. The host takes the
-/// fastest that has enough, and needs to be told if it is another.
+/// The order of the CPUs of one kind, of which there are enough.
+struct OrderOfKind {
+  CpuOrder order = {};
+  std::size_t beside_others = 0;  ///< so many of the CPUs wanted share a core with others
+};
+
+std::optional<OrderOfKind> order_of_kind(const topolet_pick_request& picking, const Set& of_kind, std::size_t wanted,
+                                         const PolicyOptions& options) {
+  if (of_kind.size() < wanted) return std::nullopt;
+  CpuOrder order = order_cpus(picking, of_kind.view(), wanted, options);
+  const Set first = first_of(order, wanted);
+  const std::size_t beside = count_beside_others(*picking.request->topology, first.view(), picking.usable);
+  return OrderOfKind{std::move(order), beside};
+}
+
+/// CPUs of one kind, so that the container does not get CPUs of two: of the fastest kind that has enough. Where some of
+/// them would share a core with others, those of cores of it that are free as a whole; and where it has too few of
+/// these, CPUs of a slower kind, if fewer of them share one. All usable CPUs if no kind has enough.
 CpuOrder order_of_one_kind(const topolet_pick_request& picking, std::size_t wanted, const PolicyOptions& options) {
   const topolet_topology& topology = *picking.request->topology;
-  const Set usable(picking.usable);
-  std::optional<CpuOrder> best;
-  std::size_t least_beside = 0;
-  for (const topolet_set kind : kinds_by_speed(topology)) {
-    const Set of_kind = Set(kind) & usable;
-    if (of_kind.size() < wanted) continue;
-    CpuOrder order = order_cpus(picking, of_kind.view(), wanted, options);
-    const std::size_t beside = count_beside_others(topology, first_of(order, wanted).view(), picking.usable);
-    if (best && beside >= least_beside) continue;
-    if (best) order.wanted = of_kind;
+  const std::vector<topolet_set> kinds = kinds_by_speed(topology);
+  const auto of_kind = [&](std::size_t kind, topolet_set cpus) { return Set(kinds[kind]) & Set(cpus); };
+  std::optional<OrderOfKind> best;
+  std::size_t fastest = 0;
+  std::size_t taken = 0;
+  for (std::size_t kind = 0; kind < kinds.size() && (!best || best->beside_others > 0); ++kind) {
+    std::optional<OrderOfKind> order = order_of_kind(picking, of_kind(kind, picking.usable), wanted, options);
+    if (!order || (best && order->beside_others >= best->beside_others)) continue;
+    if (!best) fastest = kind;
+    taken = kind;
     best = std::move(order);
-    least_beside = beside;
-    if (beside == 0) break;
   }
-  return best ? *std::move(best) : order_cpus(picking, picking.usable, wanted, options);
+  if (!best) return order_cpus(picking, picking.usable, wanted, options);
+  if (taken == fastest) return std::move(best->order);
+  // Parts of cores are for others to fill, but a slower kind is a higher price than a core of which a part stays free.
+  // The host takes any of the fastest kind that has enough, and needs to be told if it should be others.
+  best->order.wanted = of_kind(taken, picking.usable);
+  const Set whole = WholeCores(topology, picking.usable).cpus();
+  for (std::size_t kind = fastest; kind < taken; ++kind) {
+    Set faster = of_kind(kind, whole.view());
+    std::optional<OrderOfKind> order = order_of_kind(picking, faster, wanted, options);
+    if (!order) continue;
+    order->order.wanted = std::move(faster);
+    return std::move(order->order);
+  }
+  return std::move(best->order);
 }
 
 /// Whole cores that add up to the request: of the fastest kind of CPUs that has such cores, else of several kinds.

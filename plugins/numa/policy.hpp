@@ -20,6 +20,7 @@ namespace topolet::numa {
 inline constexpr std::string_view kPolicyAnnotation = "numa-policy";
 /// The setting with the nodes that a scheduler has chosen; the host makes it from an annotation.
 inline constexpr std::string_view kZoneSetting = "zone";
+inline constexpr std::string_view kIsolatedSetting = "isolated";
 
 /// The policies of the Topology Manager.
 enum class Alignment : std::uint8_t { kNone, kBestEffort, kRestricted, kSingleNumaNode };
@@ -44,6 +45,7 @@ struct PolicyOptions {
   bool requires_zone = false;  ///< a container that a scheduler has chosen nodes for may be on no others
   ReservedMemory reserved_memory = {};
   KubeletOrder order = {};
+  bool gives_isolated = false;  ///< placement.isolated: exclusive containers have isolated CPUs without asking for them
   bool rounds_up = false;  ///< smt.round = idle-sibling: a request is rounded up to whole cores, the rest stays idle
   bool align_by_socket = false;
   bool prefer_closest_numa_nodes = false;

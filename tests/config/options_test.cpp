@@ -155,8 +155,10 @@ TEST(Options, ShowEveryPluginWhatTheOthersAreMadeWith) {
   options.placement.rules.min_shared_cpus = 3;
   options.plugins = {{"a", 1, false, false, {{"x", "1"}}}, {"b", 1, false, false, {{"y", "2"}}}};
   using Others = std::map<std::string, std::string>;
-  EXPECT_EQ(options_of_other_plugins(options, "a"), (Others{{"b.y", "2"}, {"placement.min-shared-cpus", "3"}}));
-  EXPECT_EQ(options_of_other_plugins(options, "b"), (Others{{"a.x", "1"}, {"placement.min-shared-cpus", "3"}}));
+  EXPECT_EQ(options_of_other_plugins(options, "a"),
+            (Others{{"b.y", "2"}, {"placement.isolated", "annotated"}, {"placement.min-shared-cpus", "3"}}));
+  EXPECT_EQ(options_of_other_plugins(options, "b"),
+            (Others{{"a.x", "1"}, {"placement.isolated", "annotated"}, {"placement.min-shared-cpus", "3"}}));
 }
 
 TEST(Options, KnowWhoGetsCpusOfItsOwnAndThatNoAnnotationMayBeUsed) {

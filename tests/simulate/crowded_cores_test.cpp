@@ -45,13 +45,23 @@ TEST(CrowdedCores, AreUsedInOneCacheRatherThanWholeOnesInTwo) {
 TEST(CrowdedCores, AreThoseTwoCpusOfTheContainerShareIfItsCpusAreToBeSpread) {
   const Flags across = {"--numa.distribute-cpus-across-cores=true"};
   EXPECT_EQ(taken(kSmtNodes, "0-3", 4, across), "8,10,12,14");
-  EXPECT_EQ(taken(kSmtNodes, "0,2,4,6", 4, across), "1,3,5,7") << "four cores, whoever has the other threads";
+  EXPECT_EQ(taken(kSmtNodes, "0,8-11", 4, across), "1-2,4,6") << "four cores, whoever has the other threads";
   EXPECT_EQ(taken(kSmtNodes, "0-1,8-11", 4, across), "2-4,6") << "three cores of one node, before four of two";
+}
+
+TEST(CrowdedCores, AreAlsoThoseOfOthersForWhoIsToBeSpread) {
+  const Flags across = {"--numa.distribute-cpus-across-cores=true"};
+  EXPECT_EQ(taken(kSmtNodes, "0,2,4,6", 4, across), "8,10,12,14") << "four cores that nobody is on";
+  EXPECT_EQ(taken(kSmtNodes, "0,2,8-15", 2, across), "4,6") << "the same in one node";
+  EXPECT_EQ(taken(kSmtNodes, "0,2,8-15", 3, across), "1,4,6") << "a third core comes before a second thread";
+  EXPECT_EQ(taken(kSmtNodes, "0,2,4,6,8,10,12,14", 4, across), "1,3,5,7") << "all have somebody on them";
+  EXPECT_EQ(taken("numa:1 core:3 pu:4", "0-1,4-6,8", 2, across), "2,9") << "one other rather than three";
 }
 
 TEST(CrowdedCores, AreNothingToPolicyNone) {
   EXPECT_EQ(taken(kSmtNodes, "0,2,4-7", 2, {"--numa.policy=none"}), "8-9");
   EXPECT_EQ(taken(kSmtNodes, "0-3", 4, {"--numa.policy=none", "--numa.distribute-cpus-across-cores=true"}), "4-7");
+  EXPECT_EQ(taken(kSmtNodes, "0,2,8-15", 2, {"--numa.policy=none", "--numa.distribute-cpus-across-cores=true"}), "1,3");
 }
 
 TEST(CrowdedCores, OfAFasterKindAreAvoidedWhileSlowOnesAreWhole) {
@@ -70,6 +80,15 @@ TEST(CrowdedCores, OfAFasterKindAreAvoidedWhileSlowOnesAreWhole) {
     EXPECT_LE((fast & CpuSet::range(0, 1)).size(), 1U) << "two share a fast core";
     EXPECT_LE((fast & CpuSet::range(2, 3)).size(), 1U) << "two share a fast core";
   }
+}
+
+TEST(CrowdedCores, OfAFasterKindAreAvoidedOnFreeCoresOfItFirst) {
+  const HybridMachine machine({});
+  SimulatedNode node(machine.file(), {"--plugins.enable=numa", "--placement.min-shared-cpus=0"});
+  std::vector<std::string> taken;
+  for (const char* const pod : {"a", "b", "c", "d", "e", "f", "g", "h"})
+    taken.push_back(node.guaranteed(pod, 1).cpus.to_string());
+  EXPECT_THAT(taken, ::testing::ElementsAre("0", "2", "4", "5", "6", "7", "1", "3"));
 }
 
 TEST(CrowdedCores, OfTheFastestKindAreWholeForWhoFillsThem) {

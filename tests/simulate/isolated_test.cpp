@@ -75,5 +75,55 @@ TEST(IsolatedRule, IsThatOfTheCreateForAContainerThatGrows) {
   EXPECT_THAT(grow("a", 4).cpus.to_string(), "2-3,6-7");
 }
 
+/// Two nodes of eight CPUs each; of node 0 CPUs 4-7 are isolated, of node 1 CPUs 10-15.
+class IsolatedCpus : public ::testing::Test {
+ protected:
+  SimulatedNode node(const std::string& isolated = "4-7,10-15") {
+    topology::DiscoverOptions machine = machine_named("pack:2 numa:1(memory=64GB) core:8 pu:1");
+    machine.isolated = *CpuSet::parse(isolated);
+    return SimulatedNode(machine, {"--plugins.enable=numa", "--placement.isolated=prefer"});
+  }
+  static void start_pod(SimulatedNode& node, int milli) {
+    const std::string cpus = std::to_string(milli);
+    node.apply(R"({"op":"run_pod","pod":"pod","qos":"guaranteed","resources":{"cpu_request_milli":)" + cpus +
+               R"(,"cpu_limit_milli":)" + cpus + R"(,"memory_limit":8192}})");
+  }
+  static OperationResult create(SimulatedNode& node, const std::string& name, int milli) {
+    const std::string cpus = std::to_string(milli);
+    return node.apply(R"({"op":"create","pod":"pod","container":")" + name + R"(","cpu_request_milli":)" + cpus +
+                      R"(,"cpu_limit_milli":)" + cpus + R"(,"memory_limit":4096})");
+  }
+};
+
+TEST_F(IsolatedCpus, AreTakenFromNobodyWhoShares) {
+  SimulatedNode machine = node();
+  EXPECT_EQ(machine.burstable("shared", 3500).cpus.to_string(), "0-3");
+  const OperationResult placed = machine.guaranteed("a", 2);
+  EXPECT_EQ(placed.cpus.to_string(), "4-5") << "the node with the fewer isolated ones: " << placed.reason;
+  EXPECT_THAT(placed.reason, Not(HasSubstr("shared containers")));
+}
+
+TEST_F(IsolatedCpus, AreTakenWhereTheRestOfThePodCanShareOthers) {
+  SimulatedNode machine = node("4-7,8-15");
+  machine.apply(R"({"op":"occupy","cpus":"4"})");
+  start_pod(machine, 3100);
+  EXPECT_EQ(create(machine, "app", 3000).cpus.to_string(), "5-7") << "node 1 has no other CPUs";
+  EXPECT_EQ(create(machine, "proxy", 100).cpus.to_string(), "0-3");
+}
+
+TEST_F(IsolatedCpus, AreLookedForByTheProxyThatComesBeforeItsApp) {
+  SimulatedNode machine = node();
+  start_pod(machine, 5100);
+  EXPECT_EQ(create(machine, "proxy", 100).cpus.to_string(), "8-9") << "only there are five";
+  EXPECT_EQ(create(machine, "app", 5000).cpus.to_string(), "10-14");
+}
+
+TEST_F(IsolatedCpus, AreForTheWholePod) {
+  SimulatedNode machine = node();
+  start_pod(machine, 5000);
+  EXPECT_EQ(create(machine, "app", 3000).cpus.to_string(), "10-12") << "node 0 has four";
+  EXPECT_EQ(create(machine, "loader", 2000).cpus.to_string(), "13-14");
+}
+
 }  // namespace
 }  // namespace topolet::simulate

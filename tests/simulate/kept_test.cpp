@@ -229,5 +229,17 @@ TEST_F(Kept, YieldToAContainerWhoseCpusGo) {
   EXPECT_EQ(gone.changed.front().cpus.size(), 2U) << gone.changed.front().reason;
 }
 
+TEST_F(Kept, AreTakenFromNobodyWhoShares) {
+  start("pack:2 numa:1 core:8 pu:1");
+  EXPECT_EQ(run("a", 4), "0-3");
+  EXPECT_EQ(node_->burstable("shared", 7000).cpus.to_string(), "8-15");
+  EXPECT_EQ(node_->burstable("other", 3900).cpus.to_string(), "4-7");
+  about("exit", "a", "main", R"(,"exit_code":1)");
+  const OperationResult again = node_->apply(
+      R"({"op":"create","pod":"a","container":"main","cpu_request_milli":4000,"cpu_limit_milli":4000,"memory_limit":4096})");
+  EXPECT_EQ(again.cpus.to_string(), "0-3");
+  EXPECT_THAT(again.reason, ::testing::Not(HasSubstr("shared containers"))) << "they have not shared these";
+}
+
 }  // namespace
 }  // namespace topolet::simulate

@@ -88,10 +88,23 @@ TEST_F(MemorylessNodes, AreThoseThatAreKnownToHaveNone) {
   EXPECT_EQ(run(machine, "a", "guaranteed", 2000).cpus, CpuSet::range(0, 1)) << "nobody tells the size of any";
 }
 
-TEST_F(MemorylessNodes, DoNotIncludeCpusOutsideAnyNode) {
+TEST_F(MemorylessNodes, IncludeCpusOutsideAnyNode) {
   SimulatedNode machine = node({{0, 16}, {1, 16}, {2, 16}}, {}, true);
   machine.apply(R"({"op":"occupy","cpus":"12-13"})");
-  EXPECT_EQ(run(machine, "a", "guaranteed", 2000).cpus, CpuSet::range(14, 15)) << "nobody tells where theirs is";
+  EXPECT_EQ(run(machine, "a", "guaranteed", 2000).cpus, CpuSet::range(0, 1)) << "though they are fuller";
+  EXPECT_TRUE(run(machine, "shared", "burstable", 500).cpus.is_subset_of(CpuSet::range(0, 11)));
+  SimulatedNode unknown = node({}, {}, true);
+  unknown.apply(R"({"op":"occupy","cpus":"12-13"})");
+  EXPECT_EQ(run(unknown, "a", "guaranteed", 2000).cpus, CpuSet::range(14, 15)) << "nobody tells where any is";
+}
+
+TEST_F(MemorylessNodes, AreNoRefugeFromNodesWithGpus) {
+  SimulatedNode machine = node({{0, 0}, {1, 0}, {2, 16}, {3, 0}});
+  for (const char* const near : {"0", "1", "2"})
+    machine.apply(fmt::format(R"({{"op":"device","path":"/dev/nvidia{0}","kind":"gpu","nodes":"{0}"}})", near));
+  machine.apply(R"({"op":"occupy","cpus":"4,8-9"})");
+  const OperationResult placed = run(machine, "a", "guaranteed", 2000);
+  EXPECT_EQ(placed.cpus, CpuSet::range(10, 11)) << "memory comes before room for others: " << placed.reason;
 }
 
 }  // namespace

@@ -492,8 +492,8 @@ typedef struct topolet_create_request {
   uint32_t padding;
   const topolet_host* host; /* lives until destroy() has returned */
   topolet_kvs options; /* one value for each option of the table, checked against its type; borrowed for the call */
-  topolet_kvs others;  /* the same of all other plugins that are enabled, each key "ID.OPTION", and the value of
-                          "placement.min-shared-cpus"; borrowed for the call */
+  topolet_kvs others;  /* the same of all other plugins that are enabled, each key "ID.OPTION", and the values of
+                          "placement.min-shared-cpus" and "placement.isolated"; borrowed for the call */
   const topolet_topology* topology; /* the machine as it is now, to judge the options by; null where the host does not
                                        know it; borrowed for the call */
 } topolet_create_request;

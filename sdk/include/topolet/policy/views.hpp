@@ -210,8 +210,8 @@ class Options {
       : values_(values), others_(others), machine_(machine) {}
   /// The value of an option in the plugin's table; empty for a name that is not in the table.
   std::string_view operator[](std::string_view name) const { return value_of(values_, name); }
-  /// The value of another plugin's option, "ID.OPTION", or of "placement.min-shared-cpus"; empty if that
-  /// plugin is not enabled or has no such option.
+  /// The value of another plugin's option, "ID.OPTION", or of "placement.min-shared-cpus" and
+  /// "placement.isolated"; empty if that plugin is not enabled or has no such option.
   std::string_view of_other(std::string_view name) const { return value_of(others_, name); }
   /// The machine as it is when the policy is created, to judge the options by; null where the host does not know it.
   const topolet_topology* machine() const { return machine_; }
