@@ -88,7 +88,7 @@ Policy::Policy(const sdk::Options& options, const sdk::Host& host) : options_(re
 }
 
 void Policy::propose(const topolet_request& request, sdk::Proposals& proposals) const {
-  const ContainerDevices container = container_devices(request);
+  const ContainerDevices container = devices_to_be_near(container_devices(request));
   for (const sdk::Set& nodes : node_sets_near_devices(request, container)) proposals.nodes(nodes.view());
   if (!options_.keep_free || !container.empty()) return;
   if (const auto nodes = nodes_kept_free_of_gpus(request)) proposals.nodes(nodes->view());
@@ -100,7 +100,7 @@ void Policy::pick(const topolet_pick_request& picking, sdk::Picks& picks) const 
   const auto ask_for = [&picks](const std::vector<CpuMinimum>& minimums) {
     for (const CpuMinimum& minimum : minimums) picks.at_least(minimum.cpus.view(), minimum.count);
   };
-  const ContainerDevices container = container_devices(*picking.request);
+  const ContainerDevices container = devices_to_be_near(container_devices(*picking.request));
   const bool is_open = has_choice(picking);
   if (container.devices.empty()) {
     const bool keeps_away = options_.keep_free && container.empty() && is_open;
@@ -166,7 +166,7 @@ ContainerDevices Policy::container_devices(const topolet_request& request) const
 }
 
 std::vector<Verdict> Policy::verdicts(const topolet_request& request) const {
-  const ContainerDevices container = container_devices(request);
+  const ContainerDevices container = devices_to_be_near(container_devices(request));
   Rules rules = options_.rules;
   // Who only looks at devices is not denied for being far from some.
   if (watches_only(container)) rules.affinity = Affinity::kPrefer;

@@ -84,6 +84,12 @@ bool watches_only(const ContainerDevices& container) {
                                                    [](const Device& device) { return device.is_watched; });
 }
 
+ContainerDevices devices_to_be_near(ContainerDevices container) {
+  if (!watches_only(container))
+    std::erase_if(container.devices, [](const Device& device) { return device.is_watched; });
+  return container;
+}
+
 std::string describe_watched(const topolet_topology& topology, const ContainerDevices& container) {
   std::map<std::string_view, std::size_t> count;
   for (const Device& device : container.devices) {

@@ -38,6 +38,9 @@ void mark_watched(const topolet_request& request, const DeviceCatalog& catalog, 
 /// Whether it has devices and uses none.
 bool watches_only(const ContainerDevices& container);
 
+/// What decides where it is placed: the devices that it uses, and those that it watches only if it uses none.
+ContainerDevices devices_to_be_near(ContainerDevices container);
+
 /// For the reason: which devices it is taken to watch, and why; empty if it uses all that it has.
 std::string describe_watched(const topolet_topology& topology, const ContainerDevices& container);
 

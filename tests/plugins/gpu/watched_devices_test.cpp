@@ -39,6 +39,7 @@ class WatchedDevices : public GpuPluginTest {
 TEST_F(WatchedDevices, AreNotUsed) {
   EXPECT_THAT(used(requesting(100, with("all"))), IsEmpty());
   EXPECT_THAT(used(requesting(999, with("0,1"))), IsEmpty());
+  EXPECT_THAT(used(requesting(100, with("GPU-1,GPU-0"))), IsEmpty());
   EXPECT_THAT(used(requesting(0, {.devices = {"/dev/nvidia0", "/dev/nvidia1", "/dev/nvidiactl"}})), IsEmpty());
   EXPECT_THAT(used(requesting(100, {.cdi_devices = {"nvidia.com/gpu=all"}})), IsEmpty());
 }
@@ -75,6 +76,21 @@ TEST_F(WatchedDevices, AreWhereTheirContainerIsBestButNeverDenyIt) {
   EXPECT_EQ(verdict(requesting(100, with("all")), set_of({0, 1}), require).kind, TOPOLET_VERDICT_SCORE);
   EXPECT_GT(verdict(requesting(100, with("all")), set_of({0}), require).score,
             verdict(requesting(100, with("all")), set_of({2}), require).score);
+}
+
+TEST_F(WatchedDevices, ComeAfterThoseThatTheirContainerUses) {
+  for (const std::uint32_t nic : {2U, 3U})
+    machine_.device({.name = "mlx5_" + std::to_string(nic),
+                     .address = "0000:c" + std::to_string(nic) + ":00.0",
+                     .nodes = set_of({nic}),
+                     .kind = TOPOLET_OS_DEVICE_OPENFABRICS});
+  Container container = requesting(100, with("all"));
+  container.devices = {"/dev/infiniband/uverbs0"};
+  EXPECT_THAT(used(container), ElementsAre("0000:c2:00.0"));
+  const Plugin::Values require = {{"affinity", "require"}};
+  const Verdict near = verdict(container, set_of({2}), require);
+  EXPECT_EQ(near.score, 100) << near.reason;
+  EXPECT_EQ(verdict(container, set_of({0, 1}), require).kind, TOPOLET_VERDICT_REJECT) << "what it uses is elsewhere";
 }
 
 TEST_F(WatchedDevices, AreToldOfInTheReason) {
