@@ -60,19 +60,6 @@ bool are_whole_cores(const topolet_topology& topology, topolet_set cpus) {
   return sdk::CoreMap(topology).on_whole_cores(cpus).size() == sdk::size_of(cpus);
 }
 
-sdk::Set one_of_each_core(const topolet_topology& topology, topolet_set cpus) {
-  const sdk::CoreMap map(topology);
-  std::vector<bool> seen(map.core_count(), false);
-  sdk::Set lowest;
-  sdk::for_each_index(cpus, [&](std::uint32_t cpu) {
-    const std::uint32_t core = map.core_of(cpu);
-    if (core == TOPOLET_NONE || seen[core]) return;
-    seen[core] = true;
-    lowest.insert(cpu);
-  });
-  return lowest;
-}
-
 std::size_t count_beside_others(const topolet_topology& topology, topolet_set taken, topolet_set available) {
   const sdk::CoreMap map(topology);
   std::vector<std::size_t> of_core(map.core_count(), 0);

@@ -35,9 +35,6 @@ class WholeCores {
 /// Whether the set consists of whole cores.
 bool are_whole_cores(const topolet_topology& topology, topolet_set cpus);
 
-/// The lowest of these CPUs on each core.
-sdk::Set one_of_each_core(const topolet_topology& topology, topolet_set cpus);
-
 /// How many of the `taken` CPUs are on a core with CPUs that are not `available`.
 std::size_t count_beside_others(const topolet_topology& topology, topolet_set taken, topolet_set available);
 

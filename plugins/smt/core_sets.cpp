@@ -7,18 +7,6 @@ using sdk::Set;
 
 bool has_siblings(const CoreMap& map) { return map.most_threads() > 1; }
 
-Set lowest_of_each_core(const CoreMap& map, topolet_set cpus) {
-  std::vector<bool> seen(map.core_count());
-  Set lowest;
-  sdk::for_each_index(cpus, [&](std::uint32_t cpu) {
-    const std::uint32_t core = map.core_of(cpu);
-    if (core == TOPOLET_NONE || seen[core]) return;
-    seen[core] = true;
-    lowest.insert(cpu);
-  });
-  return lowest;
-}
-
 std::vector<std::uint32_t> cores_of(const CoreMap& map, const Set& cpus) {
   std::vector<bool> seen(map.core_count());
   std::vector<std::uint32_t> cores;

@@ -10,8 +10,6 @@ namespace topolet::smt {
 
 /// Whether any core has more than one thread.
 bool has_siblings(const sdk::CoreMap& map);
-/// The lowest of `cpus` on each core.
-sdk::Set lowest_of_each_core(const sdk::CoreMap& map, topolet_set cpus);
 /// The siblings of `cpus`, without `cpus` themselves.
 sdk::Set siblings_of(const sdk::CoreMap& map, topolet_set cpus);
 /// The cores that `cpus` are on, each once, in the order of the lowest of `cpus` on them.

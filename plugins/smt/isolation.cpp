@@ -99,7 +99,7 @@ Set Isolation::cpus_to_choose_from(topolet_set usable) const {
   const Set whole = cores_.on_whole_cores(usable);
   const std::size_t idle = allowed_idle(usable);
   if (demand_.profile == Profile::kHeavy && !demand_.whole_cores) {
-    Set each = lowest_of_each_core(cores_, whole.view());
+    Set each = cores_.lowest_of_each_core(whole.view());
     if (each.size() >= demand_.exclusive_cpus && worst_case_idle(whole, true) <= idle) return each;
   }
   if (Set all = choose_from(whole, idle); all.size() == whole.size()) return all;

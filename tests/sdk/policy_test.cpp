@@ -98,6 +98,7 @@ TEST(SdkCoreMap, FindsWholeCoresOfUnequalSize) {
   EXPECT_EQ(map.on_whole_cores(cpus.view()).to_string(), "1,70") << "0 lacks its sibling, 3 is not online";
   cpus.insert(2);
   EXPECT_EQ(map.on_whole_cores(cpus.view()).to_string(), "0-2,70");
+  EXPECT_EQ(map.lowest_of_each_core(cpus.view()).to_string(), "0-1,70");
 }
 
 TEST(SdkOptionTable, MakesRowsOfEachType) {

@@ -55,6 +55,19 @@ class CoreMap {
     return is_regular_ ? whole_by_siblings(words_of(cpus)) : whole_by_counting(cpus);
   }
 
+  /// The lowest of `cpus` on each core.
+  Set lowest_of_each_core(topolet_set cpus) const {
+    std::vector<bool> seen(core_count(), false);
+    Set lowest;
+    for_each_index(cpus, [&](std::uint32_t cpu) {
+      const std::uint32_t core = core_of(cpu);
+      if (core == TOPOLET_NONE || seen[core]) return;
+      seen[core] = true;
+      lowest.insert(cpu);
+    });
+    return lowest;
+  }
+
  private:
   /// The cores that have a thread at this distance from their first one.
   struct Siblings {
