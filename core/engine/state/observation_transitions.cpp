@@ -74,23 +74,23 @@ void ObservationTransitions::find_foreign(const event::FoundForeign& event) {
              audit_with_code(AuditEvent::kForeign, event.reason, placement::reason_code::kHandlerNotPlaced));
 }
 
-/// All sandboxes of the pod: they are in one cgroup.
-void ObservationTransitions::note_confined(const event::PodConfined& event) {
+/// Of all sandboxes of the pod: they are in one cgroup.
+template <class Value>
+void ObservationTransitions::note_of_pod(const std::string& uid, Value Pod::*what, const Value& value) {
   for (const auto& [id, pod] : ledger_.pods()) {
-    if (pod.sandbox.pod_uid != event.pod_uid || pod.confined == event.confined) continue;
+    if (pod.sandbox.pod_uid != uid || pod.*what == value) continue;
     Pod after = draft_.pod(id);
-    after.confined = event.confined;
+    after.*what = value;
     draft_.put_pod(std::move(after));
   }
 }
 
+void ObservationTransitions::note_confined(const event::PodConfined& event) {
+  note_of_pod(event.pod_uid, &Pod::confined, event.confined);
+}
+
 void ObservationTransitions::note_dropped_quota(const event::PodQuotaDropped& event) {
-  for (const auto& [id, pod] : ledger_.pods()) {
-    if (pod.sandbox.pod_uid != event.pod_uid || pod.dropped_quota == event.before) continue;
-    Pod after = draft_.pod(id);
-    after.dropped_quota = event.before;
-    draft_.put_pod(std::move(after));
-  }
+  note_of_pod(event.pod_uid, &Pod::dropped_quota, event.before);
 }
 
 }  // namespace topolet::engine

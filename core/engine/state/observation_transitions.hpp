@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <string>
 
 #include "core/engine/state/draft.hpp"
 #include "core/engine/state/events.hpp"
@@ -25,6 +26,9 @@ class ObservationTransitions {
   void note_dropped_quota(const event::PodQuotaDropped& event);
 
  private:
+  template <class Value>
+  void note_of_pod(const std::string& uid, Value Pod::*what, const Value& value);
+
   const Ledger& ledger_;
   const std::chrono::milliseconds now_;  ///< wall clock
   Draft& draft_;
