@@ -268,7 +268,7 @@ void ContainerQueues::finish_apply(const QueuePtr& queue, const ContainerCpuset&
       queue->sent = target;
       queue->last_error = applied.error;
       ++queue->unverified;
-      schedule_retry(queue, usual_delay(*queue));
+      schedule_retry(queue, applied.retry_after.value_or(usual_delay(*queue)));
       break;
     case ApplyResult::Kind::kPostponed:
       queue->last_error = applied.error;

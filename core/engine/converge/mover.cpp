@@ -12,6 +12,10 @@ namespace {
 
 /// How soon to look again at neighbours whose queues have converged, but which the ledger still has on the CPUs.
 constexpr std::chrono::milliseconds kRecheckDelay{20};
+/// From the start: when an update comes into effect at the latest that an earlier run of the daemon sent. Shorter than
+/// anybody waits for neighbours.
+constexpr std::chrono::seconds kLatestUpdate{2};
+static_assert(kLatestUpdate < kNeighboursTimeoutInTurn);
 
 }  // namespace
 
@@ -194,9 +198,10 @@ void Mover::on_cpuset_written(const std::string& container_id, const ContainerCp
       if (allocation->phase == Phase::kStarting) deps_.committer.commit(event::StartRefused{key});
       break;
     case WriteResult::Kind::kVerified: {
-      if (may_come_elsewhere(container_id, target.cpus)) {
+      if (const auto left = time_until_none_comes(container_id, target.cpus); left.count() > 0) {
         return done({ApplyResult::Kind::kUnverified,
-                     {Code::kUnavailable, "an update that was sent before topoletd was restarted may still come"}});
+                     {Code::kUnavailable, "an update that was sent before topoletd was restarted may still come"},
+                     left});
       }
       if (allocation->phase == Phase::kRunning && overrule_watch_.is_narrowed(container_id, target)) {
         return done(note_elsewhere(container_id, target, {Code::kInternal, narrowed_text(container_id, target)}));
@@ -219,10 +224,11 @@ void Mover::on_cpuset_written(const std::string& container_id, const ContainerCp
   look_for_overlap(container_id, observed.value_or(target.cpus));
 }
 
-bool Mover::may_come_elsewhere(const std::string& container_id, const CpuSet& cpus) const {
-  if (deps_.clock.steady() - started_at_ >= deps_.start_grace) return false;
+/// Of updates that an earlier run of the daemon sent, and that bring the container to others than `cpus`.
+std::chrono::milliseconds Mover::time_until_none_comes(const std::string& container_id, const CpuSet& cpus) const {
   const auto sent = may_come_.find(container_id);
-  return sent != may_come_.end() && !sent->second.is_subset_of(cpus);
+  if (sent == may_come_.end() || sent->second.is_subset_of(cpus)) return {};
+  return std::chrono::ceil<std::chrono::milliseconds>(started_at_ + kLatestUpdate - deps_.clock.steady());
 }
 
 ApplyResult Mover::note_failed(const Allocation& allocation, const ContainerCpuset& target, const Error& error) {

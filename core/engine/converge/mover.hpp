@@ -116,8 +116,8 @@ class Mover final : public Observer {
     return overrule_watch_.note_stray(container_id, observed, OverruleWatch::Look::kUnseen);
   }
 
-  /// An update that an earlier run of the daemon sent may still be under way, and bring the container to `cpus`: until
-  /// the time of a start is over, nobody gets those of them that it is to leave.
+  /// An update that an earlier run of the daemon sent may still be under way, and bring the container to `cpus`: for a
+  /// while, nobody gets those of them that it is to leave.
   void note_may_come(const std::string& container_id, const CpuSet& cpus) { may_come_[container_id] = cpus; }
 
   /// Notes where the kernel has it, if that can be read.
@@ -143,7 +143,7 @@ class Mover final : public Observer {
   void apply(const std::string& container_id, const ContainerCpuset& target, std::function<void(ApplyResult)> done);
   void on_cpuset_written(const std::string& container_id, const ContainerCpuset& target, const WriteResult& result,
                          const std::function<void(ApplyResult)>& done);
-  bool may_come_elsewhere(const std::string& container_id, const CpuSet& cpus) const;
+  std::chrono::milliseconds time_until_none_comes(const std::string& container_id, const CpuSet& cpus) const;
   void on_converged(const std::string& container_id, const ContainerCpuset& applied);
   std::optional<ContainerCpuset> sendable(const std::string& container_id, const ContainerCpuset& durable) const;
   void note_unnoticed(const placement::ContainerKey& key);
