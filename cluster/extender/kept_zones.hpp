@@ -26,7 +26,8 @@ struct Kept {
   std::vector<std::pair<std::uint32_t, Amounts>> taken;  ///< by zone's os_index
   std::chrono::steady_clock::time_point since{};
   std::chrono::steady_clock::time_point until{};
-  bool is_nominated = false;  ///< the scheduler was seen to have chosen this node
+  bool is_nominated = false;              ///< the scheduler was seen to have chosen this node
+  std::vector<std::string> victims = {};  ///< uids: who is to be evicted there for it
 };
 
 /// A plain value.

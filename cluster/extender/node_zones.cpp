@@ -112,6 +112,16 @@ Zone read_zone(const json& object, std::uint32_t os_index, NodeRules::Isolated i
   return zone;
 }
 
+/// A node where all get isolated CPUs tells of them in each zone. Where it does not, or they do not count, its CPUs are
+/// alike: its agent is an older one than the one before, which left the word there.
+void forget_rule_without_numbers(NodeZones& node) {
+  const bool is_untold = std::any_of(node.zones.begin(), node.zones.end(), [](const Zone& zone) {
+    return zone.available.has(kCpu) && !zone.available.has(kIsolatedCpu);
+  });
+  if (is_untold && node.rules.isolated == NodeRules::Isolated::kAlways)
+    node.rules.isolated = NodeRules::Isolated::kUntold;
+}
+
 NodePolicy policy_of(std::string_view text) {
   if (text == "single-numa-node") return NodePolicy::kSingleNumaNode;
   if (text == "restricted") return NodePolicy::kRestricted;
@@ -229,6 +239,7 @@ NodeZones read_node_zones(const json& object, ResourceNames& names) {
   if (zones.size() > kMostZones) zones.resize(kMostZones);
   for (const auto& [os_index, zone] : zones)
     node.zones.push_back(read_zone(*zone, os_index, node.rules.isolated, names));
+  forget_rule_without_numbers(node);
   read_distances(zones, node);
   return node;
 }

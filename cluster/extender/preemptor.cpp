@@ -181,7 +181,8 @@ Preemptor::Pods Preemptor::pods_on(const std::string& node, const json& list) {
 
 void Preemptor::plan(const Shared& call, const NodeVictims& offered, const ApiAnswer& answer) {
   const Demand& demand = **call->demand;
-  const Pods pods = pods_on(offered.node, answer.body);
+  Pods pods = pods_on(offered.node, answer.body);
+  mark_named(offered.node, demand, pods);
   const auto room = [&] {
     MutexLock lock(shared_.mutex);
     return shared_.book.room_for(offered.node, demand);
@@ -199,17 +200,28 @@ void Preemptor::plan(const Shared& call, const NodeVictims& offered, const ApiAn
                plan.error().message);
     return;
   }
-  keep(demand, offered.node, plan->keeps, plan->grace, false);
+  keep(demand, offered.node, *plan, false);
   call->planned.push_back(plan->victims);
 }
 
-void Preemptor::keep(const Demand& demand, const std::string& node,
-                     std::vector<std::pair<std::uint32_t, Amounts>> taken, std::chrono::seconds grace,
-                     bool is_nominated) {
+/// A scheduler deletes victims some time after it was told of them, and may ask for its next pod before.
+void Preemptor::mark_named(const std::string& node, const Demand& demand, Pods& pods) {
+  MutexLock lock(shared_.mutex);
+  for (const Kept& kept : shared_.book.kept().on(node)) {
+    if (kept.uid == demand.uid) continue;
+    for (PodOnNode& pod : pods) {
+      const auto& named = kept.victims;
+      pod.is_named = pod.is_named || std::find(named.begin(), named.end(), pod.uid) != named.end();
+      pod.is_ending = pod.is_ending || pod.is_named;
+    }
+  }
+}
+
+void Preemptor::keep(const Demand& demand, const std::string& node, PreemptionPlan plan, bool is_nominated) {
   const auto now = api_.now();
   MutexLock lock(shared_.mutex);
-  shared_.book.kept().keep({demand.uid, demand.name, demand.name_space, node, demand.priority, std::move(taken), now,
-                            now + options_.keep + grace, is_nominated});
+  shared_.book.kept().keep({demand.uid, demand.name, demand.name_space, node, demand.priority, std::move(plan.keeps),
+                            now, now + options_.keep + plan.grace, is_nominated, std::move(plan.victims.uids)});
 }
 
 void Preemptor::finish(const Shared& call) {
@@ -343,8 +355,12 @@ void Preemptor::restore_pod(const Demand& wanted, const ApiAnswer& pods_on_its_n
   if (!room) return;
   std::chrono::seconds grace{0};
   for (const PodOnNode& each : pods) grace = std::max(grace, each.is_ending ? each.grace : grace);
-  if (auto taken = zones_after_ends(*room, wanted, pods))
-    keep(wanted, wanted.nominated_node, *std::move(taken), grace, true);
+  if (auto taken = zones_after_ends(*room, wanted, pods)) {
+    PreemptionPlan found;
+    found.keeps = *std::move(taken);
+    found.grace = grace;
+    keep(wanted, wanted.nominated_node, std::move(found), true);
+  }
 }
 
 }  // namespace topolet::extender

@@ -62,8 +62,8 @@ class Preemptor {
   void finish(const Shared& call);
   void list_pods(const std::string& selector, std::chrono::milliseconds timeout, api::Api::OnAnswer on_answer);
   Pods pods_on(const std::string& node, const nlohmann::json& list);
-  void keep(const Demand& demand, const std::string& node, std::vector<std::pair<std::uint32_t, Amounts>> taken,
-            std::chrono::seconds grace, bool is_nominated);
+  void mark_named(const std::string& node, const Demand& demand, Pods& pods);
+  void keep(const Demand& demand, const std::string& node, PreemptionPlan plan, bool is_nominated);
 
   void restore();
   void restore_after(std::chrono::milliseconds pause);

@@ -67,7 +67,10 @@ class VictimPlanner {
     if (!find_offered()) return evict_nobody("an offered victim is gone");
     if (const auto placed = place(now_)) return finish(offered_, *placed);
     if (place(later_)) return evict_nobody("pods that end already make room");
-    if (const auto placed = place_without(offered_)) return finish(offered_, *placed);
+    if (place_without(offered_)) {
+      const Victims victims = are_some_named_ ? pruned(offered_) : offered_;
+      return finish(victims, *place_without(victims));
+    }
     if (preemption.budgets == nullptr) return evict_nobody("the offered victims free no zone");
     Victims best;
     for (std::size_t zone = 0; zone <= room_.free.size(); ++zone) {
@@ -123,7 +126,8 @@ class VictimPlanner {
     for (const std::string& uid : preemption_->offered.uids) {
       const auto found = std::find_if(pods_.begin(), pods_.end(), [&](const PodOnNode& pod) { return pod.uid == uid; });
       if (found == pods_.end()) return false;
-      offered_.push_back(&*found);
+      are_some_named_ = are_some_named_ || found->is_named;
+      if (!found->is_named) offered_.push_back(&*found);
     }
     return !offered_.empty();
   }
@@ -273,7 +277,8 @@ class VictimPlanner {
   const Preemption* preemption_ = nullptr;
   std::vector<Amounts> now_;
   std::vector<Amounts> later_;  ///< when all have gone that are ending, less what may never become free
-  Victims offered_;
+  Victims offered_;             ///< but for those that go anyway
+  bool are_some_named_ = false;
 };
 
 }  // namespace

@@ -28,7 +28,8 @@ struct PodOnNode {
   std::map<std::string, std::string> labels;
   std::int64_t priority = 0;
   std::string started;             ///< as text, it sorts by time; empty: not yet
-  bool is_ending = false;          ///< it was deleted, and is being stopped
+  bool is_ending = false;          ///< it was deleted, and is being stopped; or will be
+  bool is_named = false;           ///< to be evicted for another pod: a scheduler takes its time to delete it
   bool is_mirror = false;          ///< the kubelet makes it again
   bool keeps_others_away = false;  ///< by its anti-affinity
   std::chrono::seconds grace{30};  ///< in which it may end
@@ -63,7 +64,8 @@ struct PreemptionPlan {
   std::chrono::seconds grace{0};                         ///< in which all victims have ended
 };
 
-/// The offered victims, where zones are free for the pod with them. Else as few as can be of the lowest priorities,
+/// The offered victims, where zones are free for the pod with them; those of them that go for another pod anyway are
+/// not named again, and then no more than it takes. Else as few as can be of the lowest priorities,
 /// whose zones are enough, with no more violated budgets than there must be. FAILED_PRECONDITION: nobody is to be
 /// evicted, as it would be in vain, or might be.
 Result<PreemptionPlan> plan_preemption(const ZoneBook::Room& room, const Preemption& preemption);

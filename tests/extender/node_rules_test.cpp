@@ -156,6 +156,14 @@ TEST_F(NodeRulesTest, WhatAnOlderAgentHasLeftBehindDoesNotCount) {
   EXPECT_THAT(zones(demand("8")), HasSubstr("its zones have no 8 free CPUs, but 4"));
   publish({.zones = {{.available = 4, .pool = "3/4", .isolated = "some"}}, .more = prefers});
   EXPECT_EQ(zones(demand("4")), "main:0");
+  const Attributes always = {{"topolet.io/isolated", "always"}, {"topolet.io/exclusive-namespaces", "rt"}};
+  for (const NodeSpec& node :
+       {NodeSpec{.zones = {{4}, {8}}, .more = always},
+        NodeSpec{.zones = {{.available = 4, .pool = "3/4", .isolated = "2/2"}, {8}}, .more = always}}) {
+    publish(node);
+    EXPECT_EQ(zones(demand("8")), "main:1") << "CPUs are all alike";
+    EXPECT_EQ(zones(demand("8", {{"topolet.io/isolated", "require"}}, "rt")), "main:1");
+  }
 }
 
 TEST_F(NodeRulesTest, ContainersOfBothKindsHaveTheMemoryOfAZoneTogether) {

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 
 #include "tests/extender/preemption_cluster.hpp"
@@ -58,6 +59,25 @@ TEST_F(PreemptionTest, WhatIsOfferedIsTakenWhereItIsEnough) {
   EXPECT_EQ(zones_of(planned_.at(0).uids), std::set<int>{1});
 }
 
+TEST_F(PreemptionTest, WhoGoesForAnotherPodAnywayIsNotNamedAgain) {
+  fill();
+  const std::vector<std::string> first = victims(high_, some(0, 7, 2));
+  ASSERT_THAT(first, SizeIs(7));
+  // Nobody is deleted yet, and the node as a whole lacks as much again.
+  std::vector<std::string> offered = first;
+  for (const std::string& uid : uids_) {
+    if (offered.size() < 16 && std::find(first.begin(), first.end(), uid) == first.end()) offered.push_back(uid);
+  }
+  PreemptionCluster::Spec second = high_;
+  second.name = "second";
+  const std::vector<std::string> more = victims(second, offered);
+  EXPECT_THAT(more, SizeIs(9)) << "what is offered beside those";
+  for (const std::string& uid : more) EXPECT_THAT(first, ::testing::Not(::testing::Contains(uid)));
+  PreemptionCluster::Spec third = high_;
+  third.name = "third";
+  EXPECT_THAT(victims(third, first), IsEmpty()) << "they make no room for a third one";
+}
+
 TEST_F(PreemptionTest, NobodyWhereNoZoneIsLargeEnoughOrNothingIsKnown) {
   fill();
   PreemptionCluster::Spec huge = high_;
@@ -93,6 +113,7 @@ TEST_F(PreemptionTest, BudgetsAreKeptWhereTheyCanBe) {
   EXPECT_EQ(zones_of(chosen), std::set<int>{1});
   EXPECT_EQ(planned_.at(0).budget_violations, 0);
   cluster_.add_budget("zone", "1", 3);
+  cluster_.pass(std::chrono::seconds(20));  // no scheduler has taken the first ones
   EXPECT_THAT(victims({.name = "other", .cpus = 8, .priority = 200, .policy = "single"}, some(0, 6)), SizeIs(7));
   EXPECT_EQ(planned_.at(0).budget_violations, 4);
 }

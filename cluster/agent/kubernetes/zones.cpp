@@ -375,7 +375,8 @@ json make_topology_object(const TopologyFacts& facts) {
     why_ignored += (why_ignored.empty() ? "" : ",") + word;
   if (!why_ignored.empty()) object["attributes"].push_back(attribute(kIgnoresZones, why_ignored));
   if (!facts.fits.isolated().empty()) {
-    object["attributes"].push_back(attribute(kIsolated, facts.fits.isolated()));
+    // Where nobody gets CPUs alone they are all alike.
+    if (facts.fits.gives_exclusive_cpus()) object["attributes"].push_back(attribute(kIsolated, facts.fits.isolated()));
     object["attributes"].push_back(attribute(kReservedNamespaces, list_of(facts.fits.reserved_namespaces())));
     object["attributes"].push_back(attribute(kExclusiveNamespaces, list_of(facts.fits.exclusive_namespaces())));
   }

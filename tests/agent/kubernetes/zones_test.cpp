@@ -252,6 +252,8 @@ TEST_F(ZonesTest, TellWhoGetsIsolatedCpusAndWhichNamespacesAreReserved) {
   EXPECT_TRUE(has_grown(make(), before));
   fits_.set_gives_exclusive_cpus(false);
   EXPECT_EQ(attribute(make()["zones"][0], "topolet.io/isolated-cpus"), "(none)") << "nobody gets any";
+  EXPECT_EQ(attribute(make(), "topolet.io/isolated"), "(none)") << "they are all alike then";
+  EXPECT_EQ(attribute(make(), "topolet.io/reserved-namespaces"), "kube-system,monitoring");
 }
 
 TEST_F(ZonesTest, CountDevicesThatAreGivenOutAndThoseThatWillBe) {
