@@ -407,6 +407,17 @@ TEST_F(FitsTest, PlacesPendingContainersNearTheirDevicesWhateverTheirZones) {
       << "elsewhere, where it must be, and one CPU stays shared";
 }
 
+TEST_F(FitsTest, AZoneHoldsWhereNothingNearerToTheDevicesHasRoom) {
+  use("node:3 core:2 pu:2");
+  rules_.node_name = "n1";
+  rules_.min_shared_cpus = 0;
+  PendingContainer pending = guaranteed("p", 2);
+  pending.device_nodes = NodeSet{0};
+  pending.workload.pod_annotations = {{"topolet.io/zone", R"({"v":1,"node":"n1","zones":[2]})"}};
+  EXPECT_THAT(fits(ledger({exclusive("a", CpuSet::range(0, 3))}), {pending}),
+              ElementsAre(Node(0, 0), Node(1, 4), Node(2, 2)));
+}
+
 TEST_F(FitsTest, AZoneDoesNotYieldToDevicesThatAreNoNearerToOthers) {
   rules_.node_name = "n1";
   for (const std::uint32_t zone : {0U, 1U}) {

@@ -230,11 +230,12 @@ class Computation {
     return Placer(std::move(deps));
   }
 
-  /// The zone yields to the devices only where they are nearer to other nodes; see plan_by_zone_and_devices(). Near to
-  /// them it is placed where that can be, whatever numa.zone says of a scheduler's zone.
+  /// The zone yields to the devices only where it can be nearer to them, whatever numa.zone says of a scheduler's zone;
+  /// else it holds. See plan_by_zone_and_devices().
   Plan plan_near(const placement::Workload& workload, Placer::Constraints constraints, const NodeSet& near) {
     if (near.empty()) return reclaim_and_plan(placer_, ledger_, workload, constraints);
-    const NodeSet in_zone = constraints.zone ? *constraints.zone & near : NodeSet();
+    const std::optional<NodeSet> zone = constraints.zone;
+    const NodeSet in_zone = zone ? *zone & near : NodeSet();
     if (!in_zone.empty() && in_zone != near) {
       constraints.zone = in_zone;
       Plan plan = reclaim_and_plan(placer_, ledger_, workload, constraints);
@@ -242,8 +243,8 @@ class Computation {
     }
     constraints.zone = near;
     Plan plan = reclaim_and_plan(placer_, ledger_, workload, constraints);
-    if (!plan.decision.denied) return plan;
-    constraints.zone.reset();
+    if (!plan.decision.denied && plan.decision.nodes.intersects(near)) return plan;
+    constraints.zone = zone;
     return reclaim_and_plan(placer_, ledger_, workload, constraints);
   }
 
