@@ -21,7 +21,10 @@ std::vector<Nodes> not_covered_by(const Nodes& nodes, std::vector<Nodes> uncover
 
 class NodeSetBuilder {
  public:
-  explicit NodeSetBuilder(const topolet_request& request) : request_(request), nodes_(*request.topology) {}
+  explicit NodeSetBuilder(const topolet_request& request)
+      : request_(request),
+        nodes_(*request.topology),
+        free_(sdk::union_of_candidates(request, &topolet_candidate::free)) {}
 
   /// Adds node by node, until each device is local to one: next is the one local to most of the uncovered devices;
   /// among equals the one with most free CPUs, then the first.
@@ -73,11 +76,12 @@ class NodeSetBuilder {
 
  private:
   std::size_t free_on(std::uint32_t node) const {
-    return sdk::size_of_both(sdk::nodes(*request_.topology)[node].cpus, request_.ledger->pool);
+    return sdk::size_of_both(sdk::nodes(*request_.topology)[node].cpus, free_.view());
   }
 
   const topolet_request& request_;
   const CpuNodes nodes_;
+  const sdk::Set free_;  ///< what the container may have: CPUs of the pool, or those that the kernel isolates
 };
 
 }  // namespace

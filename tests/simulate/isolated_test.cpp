@@ -75,6 +75,28 @@ TEST(IsolatedRule, IsThatOfTheCreateForAContainerThatGrows) {
   EXPECT_THAT(grow("a", 4).cpus.to_string(), "2-3,6-7");
 }
 
+TEST(IsolatedRule, CrowdsNobodyWhoSharesOthers) {
+  SimulatedNode node = isolating("prefer");
+  EXPECT_EQ(node.burstable("shares", 1500).cpus.to_string(), "0-1");
+  const OperationResult isolated = node.guaranteed("a", 2);
+  EXPECT_EQ(isolated.cpus.to_string(), "2-3") << "as if nobody shared CPUs there: " << isolated.reason;
+  EXPECT_THAT(isolated.reason, Not(HasSubstr("more than would be left")));
+}
+
+TEST(IsolatedRule, IsFollowedWhereThePoolHasRoomForTheRestOfThePod) {
+  SimulatedNode node = isolating("always");
+  EXPECT_EQ(node.burstable("much", 2000).cpus.to_string(), "0-1");
+  EXPECT_EQ(node.burstable("little", 200).cpus.to_string(), "4-5");
+  node.apply(R"({"op":"run_pod","pod":"p","qos":"guaranteed","resources":{"cpu_request_milli":2500,)"
+             R"("cpu_limit_milli":2500}})");
+  const OperationResult main = node.apply(R"({"op":"create","pod":"p","container":"main","cpu_request_milli":2000,)"
+                                          R"("cpu_limit_milli":2000,"memory_limit":4096})");
+  EXPECT_EQ(main.cpus.to_string(), "6-7") << main.reason;
+  const OperationResult proxy = node.apply(R"({"op":"create","pod":"p","container":"proxy","cpu_request_milli":500,)"
+                                           R"("cpu_limit_milli":500,"memory_limit":4096})");
+  EXPECT_EQ(proxy.cpus.to_string(), "4-5") << proxy.reason;
+}
+
 /// Two nodes of eight CPUs each; of node 0 CPUs 4-7 are isolated, of node 1 CPUs 10-15.
 class IsolatedCpus : public ::testing::Test {
  protected:

@@ -29,7 +29,7 @@ struct ApplyResult {
   };
   Kind kind = Kind::kDone;
   Error error = {};
-  /// Of kFailed and kPostponed: not to be tried again before that, and who waits for a failed one need not wait for
+  /// Of all but kDone and kBlocked: not to be tried again before that, and who waits for a failed one need not wait for
   /// more. None: soon.
   std::optional<std::chrono::milliseconds> retry_after = {};
 };
