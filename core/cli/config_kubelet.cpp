@@ -34,6 +34,7 @@ struct Reservation {
   std::int64_t memory_bytes = 0;
   std::vector<std::string> memory_parts;
   std::string of_isolated;  ///< who gets those of them that the kernel isolates; empty: nobody, or there are none
+  std::string advice;       ///< how pods would have more
 };
 
 using placement::IsolatedRule;
@@ -81,6 +82,8 @@ void reserve_cpus(Reservation& reservation, const topology::Topology& topology, 
   const CpuSet isolated = (cpus.isolated & cpus.allowed) - cpus.reserved;
   if (!may_have_isolated(rules)) {
     reserve(reservation, isolated, "isolated by the kernel");
+    if (!isolated.empty() && rules.exclusive != placement::ExclusiveRule::kNever)
+      reservation.advice = " (placement.isolated = prefer or always lets pods have isolated CPUs)";
   } else if (!isolated.empty()) {
     reservation.of_isolated = fmt::format("CPUs {}, which the kernel isolates:\n  # {}", isolated.to_string(),
                                           who_gets_isolated(rules.isolated));
@@ -267,8 +270,8 @@ Status print_kubelet_config(const Invocation& invocation) {
     return Error{
         Code::kFailedPrecondition,
         fmt::format("pods could not request any of the {} CPUs, as these are not available to them: {}; change "
-                    "section [placement] of the configuration",
-                    online, fmt::join(reservation.cpu_parts, ", "))};
+                    "section [placement] of the configuration{}",
+                    online, fmt::join(reservation.cpu_parts, ", "), reservation.advice)};
   }
   std::vector<std::string> arguments;
   if (invocation.has("config")) arguments = {"--config", invocation.text("config")};

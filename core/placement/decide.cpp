@@ -192,10 +192,9 @@ class DecisionRun {
       if (free >= asked) return std::nullopt;
       return fmt::format(
           "{} cannot have {} among those that the kernel isolates ({}): requested={}, available={} ({}); {}stop a "
-          "container that has some of them, isolate more (kernel parameter isolcpus), or use {}",
+          "container that has some of them, isolate more (kernel parameter isolcpus){}",
           display_name(request_.workload), counted(asked, "exclusive CPU"), why_isolated(), asked, free,
-          free_by_node(request_), unmovable_text(),
-          is_always() ? "placement.isolated = prefer" : "topolet.io/isolated: prefer");
+          free_by_node(request_), unmovable_text(), instead_of_isolated());
     }
     const std::size_t available = std::min(spare_cpus(request_.ledger.pool, rules_), free);
     if (available >= asked) return std::nullopt;
@@ -213,8 +212,16 @@ class DecisionRun {
   bool is_always() const {
     return rules_.isolated == IsolatedRule::kAlways && request_.workload.settings.count(kIsolatedAnnotation) == 0;
   }
+  bool stays_with_its_own() const { return request_.must_retain && !request_.keep.empty(); }
+  /// What would let it have others.
+  const char* instead_of_isolated() const {
+    if (stays_with_its_own()) return "";
+    const bool may_say_so =
+        rules_.isolated != IsolatedRule::kAlways || may_take_more_than_requested(request_.workload, rules_);
+    return is_always() || !may_say_so ? ", or use placement.isolated = prefer" : ", or use topolet.io/isolated: prefer";
+  }
   const char* why_isolated() const {
-    if (request_.must_retain && !request_.keep.empty()) return "where it has its CPUs";
+    if (stays_with_its_own()) return "where it has its CPUs";
     return is_always() ? "placement.isolated = always" : "annotation topolet.io/isolated";
   }
   /// What the kernel keeps apart, where that was tried or would help.

@@ -66,6 +66,8 @@ TEST(ConfigKubelet, CountsIsolatedCpusWherePodsCanHaveThem) {
   for (const char* nobody : {"exclusive-namespaces = rt-*\nannotations = cpus\n", "isolated = annotated\n"})
     EXPECT_THAT(with_isolated(nobody), HasSubstr("\n  cpu: \"7\"\n")) << nobody;
   EXPECT_THAT(with_isolated("isolated = always\nexclusive = never\n"), HasSubstr("\n  cpu: \"6\"\n"));
+  EXPECT_THAT(with_isolated("min-shared-cpus = 10\n"),
+              AllOf(HasSubstr("could not request any"), HasSubstr("placement.isolated = prefer or always")));
 }
 
 TEST(ConfigKubelet, KeepsNothingBackForSharedContainersThatNobodyDisplaces) {
