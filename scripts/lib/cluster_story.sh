@@ -11,6 +11,7 @@ declare -A kCaseWords=([preemption]='as many are evicted for a pod as it takes, 
   [registration]='a Node that is registered again has its object again, which stays')
 kStoryPrograms=(etcd kube-apiserver kube-scheduler kubectl)
 kStoryNodes=20
+kStoryIsolatedNodes=2 # of them, with topolet-extender
 kStoryPods=500
 kStoryPlays=()  # those of the story that are played; all, if none is named
 kStoryReal=real # or simulated: no node has a kubelet of its own
@@ -69,6 +70,8 @@ play_cluster_story() {
     options+=(--nodes $((kStoryNodes - 1)) --real-node topolet-node)
   fi
   if [[ $scheduler == overreserve || $scheduler == extender ]]; then options+=(--must-fit); fi
+  # Others are told one number of a zone that has two.
+  if [[ $scheduler == extender ]]; then options+=(--isolated-nodes "$kStoryIsolatedNodes"); fi
   check through "story ($name): what is published is what is granted, and what waits fits nowhere" 0 \
     play_story "$scheduler" "$name" "$kStoryNodes" "${options[@]}" "${@:4}"
   check through "story ($name): no zone is over-promised, but by what the documents name" 0 \

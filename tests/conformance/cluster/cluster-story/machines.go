@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 	"sigs.k8s.io/yaml"
@@ -19,6 +20,27 @@ type Machine struct {
 	CPUs     int
 	Zones    int
 	Devices  []int
+	Isolated string // the CPUs that the kernel isolates
+}
+
+// isolated has the upper half of each zone isolated.
+func (m Machine) isolated() Machine {
+	var halves []string
+	size := m.CPUs / m.Zones
+	for zone := 0; zone < m.Zones; zone++ {
+		halves = append(halves, fmt.Sprintf("%d-%d", zone*size+size/2, (zone+1)*size-1))
+	}
+	m.Isolated = strings.Join(halves, ",")
+	return m
+}
+
+// arguments are those of each program that is told of the machine.
+func (m Machine) arguments() []string {
+	arguments := []string{"--topology", m.Topology}
+	if m.Isolated != "" {
+		arguments = append(arguments, "--isolated-cpus", m.Isolated)
+	}
+	return arguments
 }
 
 // What each NUMA node has, as `numa:1(memory=64GB)` says.
@@ -52,7 +74,11 @@ func (o Options) machines() []Machine {
 		machine(2, 8, 1, 0, 1), machine(4, 4, 1, 0, 1), machine(2, 4, 2), machine(8, 2, 2), machine(2, 12, 1, 0, 0, 1, 1)}
 	var machines []Machine
 	for i := 0; i < o.Nodes; i++ {
-		machines = append(machines, shapes[i%len(shapes)])
+		machine := shapes[i%len(shapes)]
+		if i >= o.Nodes-o.IsolatedNodes {
+			machine = machine.isolated()
+		}
+		machines = append(machines, machine)
 	}
 	return machines
 }
@@ -66,6 +92,7 @@ func (o Options) writeConfiguration() error {
 plugin-dir = %s
 [placement]
 min-shared-cpus = %d
+isolated = prefer
 deadline-ms = 60000
 [plugins]
 enable = numa
@@ -89,8 +116,8 @@ func (o Options) offer(machine Machine) (Offer, error) {
 	if machine.Topology == "" {
 		return all, nil
 	}
-	text, err := exec.Command(o.Topolet, "config", "kubelet", "--config", o.configuration(), "--topology",
-		machine.Topology).Output()
+	arguments := append([]string{"config", "kubelet", "--config", o.configuration()}, machine.arguments()...)
+	text, err := exec.Command(o.Topolet, arguments...).Output()
 	if err != nil {
 		return Offer{}, fmt.Errorf("topolet config kubelet for %s: %w", machine.Topology, err)
 	}

@@ -37,6 +37,7 @@ type Options struct {
 	KillExtender       time.Duration
 	Case               string
 	Nodes              int
+	IsolatedNodes      int
 	PlainNodes         int
 	Pods               int
 	Burst              int
@@ -67,6 +68,7 @@ func parseOptions() Options {
 		"field: a pod of 20 CPUs, 20 times, and two nodes of which one has a zone for it; preemption: a pod for which others "+
 			"are evicted; registration: Nodes that are deleted and registered again")
 	flag.IntVar(&o.Nodes, "nodes", 19, "how many nodes are simulated")
+	flag.IntVar(&o.IsolatedNodes, "isolated-nodes", 0, "how many of them have CPUs that the kernel isolates")
 	flag.IntVar(&o.PlainNodes, "plain-nodes", 0, "how many nodes beside them have neither topoletd nor an agent")
 	flag.IntVar(&o.Pods, "pods", 500, "how many pods arrive")
 	flag.IntVar(&o.Burst, "burst", 50, "how many of them at once")

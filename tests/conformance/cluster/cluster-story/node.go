@@ -45,8 +45,8 @@ type Moved struct {
 
 // simulatorArguments are those of topoletd on a node, or on one that is replayed.
 func simulatorArguments(options Options, node *Node) []string {
-	return []string{"simulate", "--topology", node.Machine.Topology, "--workload", "-", "--json", "--config",
-		options.configuration(), "--daemon.node-name=" + node.Name}
+	return append([]string{"simulate", "--workload", "-", "--json", "--config", options.configuration(),
+		"--daemon.node-name=" + node.Name}, node.Machine.arguments()...)
 }
 
 // Node is simulated: its topoletd is `topolet simulate`, its kubelet is kubelet.go, its agent is a real one. A plain one

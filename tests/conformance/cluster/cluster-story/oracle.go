@@ -11,15 +11,16 @@ import (
 
 // Granted is what a node has left for one container more, by zone.
 type Granted struct {
-	AtEnd  []int   // CPUs, once the pods that are to come are there
-	Least  []int   // CPUs, at the worst moment until then
+	AtEnd  []Left  // CPUs, once the pods that are to come are there
+	Least  []Left  // CPUs, at the worst moment until then
 	Memory []int64 // at most
 }
 
 // isEqual: the object says what the node grants.
 func (g Granted) isEqual(published Published) bool {
-	return slices.EqualFunc(g.AtEnd, published.Zones, func(cpus int, zone Zone) bool { return cpus == zone.Available }) &&
-		!g.hasLessMemory(published)
+	return slices.EqualFunc(g.AtEnd, published.Zones, func(left Left, zone Zone) bool {
+		return left == zone.Left && left.most() == zone.Available
+	}) && !g.hasLessMemory(published)
 }
 
 func (g Granted) hasLessMemory(published Published) bool {
@@ -35,7 +36,7 @@ func (g Granted) hasLessMemory(published Published) bool {
 func (g Granted) overPromised(published Published) int {
 	number := 0
 	for i, zone := range published.Zones {
-		if zone.Available > g.Least[i] || zone.Memory > g.Memory[i] {
+		if zone.Available > g.Least[i].most() || zone.Left.isMoreThan(g.Least[i]) || zone.Memory > g.Memory[i] {
 			number++
 		}
 	}
@@ -53,8 +54,9 @@ func (s *Story) grant(node *Node, lines []Line, pending []Pending, zones []Zone)
 	granted := Granted{Least: slices.Clone(now)}
 	for _, pod := range pending {
 		if _, err := replay.create(pod, func() {
-			for i, cpus := range replay.holdings.available(node.Machine, zones) {
-				granted.Least[i] = min(granted.Least[i], cpus)
+			for i, left := range replay.holdings.available(node.Machine, zones) {
+				least := &granted.Least[i]
+				*least = Left{min(least.Pool, left.Pool), min(least.Isolated, left.Isolated)}
 			}
 		}); err != nil {
 			return Granted{}, err
@@ -197,7 +199,7 @@ func (s *Story) noteOverPromised(number *int, zones int) {
 // nobody has chosen zones, while init containers run: in which zone the main ones will be depends on which end first.
 func (s *Story) judgeDifference(published Published, found []Granted, isInitial bool) error {
 	zones := len(published.Zones)
-	var granted [][]int
+	var granted [][]Left
 	for _, one := range found {
 		zones = min(zones, one.overPromised(published))
 		granted = append(granted, one.AtEnd)
@@ -210,9 +212,9 @@ func (s *Story) judgeDifference(published Published, found []Granted, isInitial 
 		s.noteOverPromised(&s.result.OverByInitial, zones)
 		return nil
 	}
-	var said []int
+	var said []Left
 	for _, zone := range published.Zones {
-		said = append(said, zone.Available)
+		said = append(said, zone.Left)
 	}
 	s.noteOverPromised(&s.result.OverUnexplained, zones)
 	return fmt.Errorf("%s at generation %d with %v acknowledged publishes %v (%d zones over-promised), and grants one of %v",

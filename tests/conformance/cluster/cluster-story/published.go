@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -14,6 +15,7 @@ type Zone struct {
 	Name      string
 	CPUs      []int
 	Available int
+	Left      Left  // the same CPUs, by where they come from
 	Memory    int64 // available
 	Devices   int   // available
 }
@@ -54,9 +56,17 @@ func (s *Story) onTopology(object *unstructured.Unstructured) {
 
 func readZone(zone map[string]any) Zone {
 	read := Zone{Name: zone["name"].(string)}
+	tellsSources := false
 	for _, attribute := range asList(zone["attributes"]) {
-		if name, value := nameAndValue(attribute); name == "topolet.io/cpus" {
+		name, value := nameAndValue(attribute)
+		switch name {
+		case "topolet.io/cpus":
 			read.CPUs = cpusIn(value)
+		case "topolet.io/pool-cpus":
+			tellsSources = true
+			_, _ = fmt.Sscanf(value, "%d/", &read.Left.Pool)
+		case "topolet.io/isolated-cpus":
+			_, _ = fmt.Sscanf(value, "%d/", &read.Left.Isolated)
 		}
 	}
 	for _, raw := range asList(zone["resources"]) {
@@ -70,6 +80,9 @@ func readZone(zone map[string]any) Zone {
 		case deviceResource:
 			read.Devices = int(amount.Value())
 		}
+	}
+	if !tellsSources {
+		read.Left.Pool = read.Available
 	}
 	return read
 }

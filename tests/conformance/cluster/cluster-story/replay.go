@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os/exec"
-	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -30,25 +29,36 @@ func (h Holdings) set(key, mode, cpus, withheld, mems string) {
 	h[key] = held
 }
 
-// available is how many CPUs one container would get alone in each zone: those that nobody has alone, and no more than
-// leaves the others theirs.
-func (h Holdings) available(machine Machine, zones []Zone) []int {
-	taken := map[int]bool{}
+// Left is how many CPUs one container would get alone in a zone: of the pool, or of those that the kernel isolates.
+type Left struct{ Pool, Isolated int }
+
+// most: it gets all of one kind, whichever has enough.
+func (l Left) most() int { return max(l.Pool, l.Isolated) }
+
+func (l Left) isMoreThan(other Left) bool { return l.Pool > other.Pool || l.Isolated > other.Isolated }
+
+// available: those that nobody has alone, and of the pool no more than leaves the others theirs.
+func (h Holdings) available(machine Machine, zones []Zone) []Left {
+	kind := map[int]string{}
+	for _, cpu := range cpusIn(machine.Isolated) {
+		kind[cpu] = "isolated"
+	}
+	spare := machine.CPUs - len(kind) - minSharedCPUs
 	for _, held := range h {
 		for _, cpu := range held.CPUs {
-			taken[cpu] = true
+			if kind[cpu] == "" {
+				spare--
+			}
+			kind[cpu] = "taken"
 		}
 	}
-	spare := machine.CPUs - len(taken) - minSharedCPUs
-	var available []int
+	var available []Left
 	for _, zone := range zones {
-		free := 0
+		free := map[string]int{}
 		for _, cpu := range zone.CPUs {
-			if !taken[cpu] {
-				free++
-			}
+			free[kind[cpu]]++
 		}
-		available = append(available, max(0, min(free, spare)))
+		available = append(available, Left{Pool: max(0, min(free[""], spare)), Isolated: free["isolated"]})
 	}
 	return available
 }
@@ -201,7 +211,10 @@ func (r *Replay) create(pending Pending, after func()) (bool, error) {
 
 // probe has the node grant the most that a zone has by arithmetic, and refuse one CPU more.
 func (r *Replay) probe(zones []Zone) error {
-	most := slices.Max(r.holdings.available(r.node.Machine, zones))
+	most := 0
+	for _, left := range r.holdings.available(r.node.Machine, zones) {
+		most = max(most, left.most())
+	}
 	for _, cpus := range []int{most + 1, most} {
 		if cpus == 0 {
 			continue
