@@ -33,6 +33,7 @@ struct Preemptor::Call {
   OnPlanned on_planned;
   api::Api::Clock::time_point deadline{};
   bool wants_only_amounts = false;
+  api::Amounts requests;
   std::optional<Budgets> budgets;
   std::deque<NodeVictims> left;  ///< to be looked at
   std::size_t underway = 0;
@@ -91,7 +92,9 @@ void Preemptor::preempt(PreemptionArgs args, RecentDemands::Read demand, OnPlann
   call->demand = std::move(demand);
   call->on_planned = std::move(on_planned);
   call->deadline = api_.now() + options_.patience;
-  call->wants_only_amounts = wants_only_amounts(json::parse(call->args.pod_json, nullptr, false));
+  const json pod = json::parse(call->args.pod_json, nullptr, false);
+  call->wants_only_amounts = wants_only_amounts(pod);
+  call->requests = api::read_pod(pod).effective_requests();
   call->left = {call->args.nodes.begin(), call->args.nodes.end()};
   std::stable_sort(call->left.begin(), call->left.end(), [](const NodeVictims& a, const NodeVictims& b) {
     return std::pair(a.budget_violations, a.uids.size()) < std::pair(b.budget_violations, b.uids.size());
@@ -192,8 +195,8 @@ void Preemptor::plan(const Shared& call, const NodeVictims& offered, const ApiAn
     if (demand.policy != ZonePolicy::kSingle) call->planned.push_back(offered);
     return;
   }
-  const Preemption preemption{demand, offered, pods, call->budgets ? &*call->budgets : nullptr,
-                              call->wants_only_amounts};
+  const Preemption preemption{
+      demand, offered, pods, call->budgets ? &*call->budgets : nullptr, call->wants_only_amounts, call->requests};
   const Result<PreemptionPlan> plan = plan_preemption(*room, preemption);
   if (!plan) {
     log_.debug("nobody is evicted from {} for {}/{}: {}", offered.node, demand.name_space, demand.name,

@@ -127,6 +127,7 @@ class VictimPlanner {
       const auto found = std::find_if(pods_.begin(), pods_.end(), [&](const PodOnNode& pod) { return pod.uid == uid; });
       if (found == pods_.end()) return false;
       are_some_named_ = are_some_named_ || found->is_named;
+      offered_amounts_.add(found->requests);
       if (!found->is_named) offered_.push_back(&*found);
     }
     return !offered_.empty();
@@ -204,17 +205,26 @@ class VictimPlanner {
     return {};
   }
 
-  /// What the scheduler has found to be enough for the whole node.
+  /// What the scheduler has found to be enough for the whole node, with the pod for which others go anyway or without.
+  api::Amounts needed_on_node() const {
+    api::Amounts needed = offered_amounts_;
+    api::Amounts going;
+    for (const PodOnNode& pod : pods_) {
+      if (pod.is_named) going.add(pod.requests);
+    }
+    const api::Amounts& own = preemption_->requests;
+    needed.cpu_milli -= std::clamp<std::int64_t>(needed.cpu_milli - own.cpu_milli, 0, going.cpu_milli);
+    needed.memory_bytes -= std::clamp<std::int64_t>(needed.memory_bytes - own.memory_bytes, 0, going.memory_bytes);
+    return needed;
+  }
   bool is_enough_for_node(const Victims& victims) const {
     api::Amounts freed;
-    api::Amounts offered;
     for (const PodOnNode* pod : victims) freed.add(pod->requests);
     for (const PodOnNode* pod : offered_) {
-      offered.add(pod->requests);
       const bool must_go = !preemption_->wants_only_amounts || pod->keeps_others_away;
       if (must_go && !contains(victims, pod)) return false;
     }
-    return is_as_much(freed, offered);
+    return is_as_much(freed, needed_on_node());
   }
   Victims with_enough_for_node(Victims victims) const {
     Victims more = offered_;
@@ -276,8 +286,9 @@ class VictimPlanner {
   const std::vector<PodOnNode>& pods_;
   const Preemption* preemption_ = nullptr;
   std::vector<Amounts> now_;
-  std::vector<Amounts> later_;  ///< when all have gone that are ending, less what may never become free
-  Victims offered_;             ///< but for those that go anyway
+  std::vector<Amounts> later_;    ///< when all have gone that are ending, less what may never become free
+  Victims offered_;               ///< but for those that go anyway
+  api::Amounts offered_amounts_;  ///< of all that were
   bool are_some_named_ = false;
 };
 

@@ -56,6 +56,7 @@ struct Preemption {
   const std::vector<PodOnNode>& pods;  ///< all of the node
   const Budgets* budgets = nullptr;    ///< null: not known; then only those are evicted that are offered
   bool wants_only_amounts = false;
+  api::Amounts requests = {};  ///< of the pod, as a scheduler counts them
 };
 
 struct PreemptionPlan {
@@ -65,7 +66,7 @@ struct PreemptionPlan {
 };
 
 /// The offered victims, where zones are free for the pod with them; those of them that go for another pod anyway are
-/// not named again, and then no more than it takes. Else as few as can be of the lowest priorities,
+/// not named again, and the others are no more than it takes. Else as few as can be of the lowest priorities,
 /// whose zones are enough, with no more violated budgets than there must be. FAILED_PRECONDITION: nobody is to be
 /// evicted, as it would be in vain, or might be.
 Result<PreemptionPlan> plan_preemption(const ZoneBook::Room& room, const Preemption& preemption);

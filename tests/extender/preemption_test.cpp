@@ -72,6 +72,15 @@ TEST_F(PreemptionTest, WhoGoesForAnotherPodAnywayIsNotNamedAgain) {
   second.name = "second";
   const std::vector<std::string> more = victims(second, offered);
   EXPECT_THAT(more, SizeIs(9)) << "what is offered beside those";
+  cluster_.pass(std::chrono::seconds(20));  // no scheduler has taken them
+  EXPECT_THAT(victims(high_, some(0, 7, 2)), SizeIs(7));
+  std::vector<std::string> least = some(0, 5, 2);
+  for (const std::string& uid : some(1, 9, 2)) least.push_back(uid);
+  least.push_back(uids_.at(14));
+  EXPECT_THAT(victims(second, least), SizeIs(8)) << "two go who are not offered, and free as much";
+  cluster_.pass(std::chrono::seconds(20));
+  EXPECT_THAT(victims(high_, some(0, 7, 2)), SizeIs(7));
+  EXPECT_THAT(victims(second, some(0, 8, 2)), SizeIs(8)) << "whom the scheduler did not yet count for the first pod";
   for (const std::string& uid : more) EXPECT_THAT(first, ::testing::Not(::testing::Contains(uid)));
   PreemptionCluster::Spec third = high_;
   third.name = "third";

@@ -138,7 +138,8 @@ class ZonesBuilder {
   json zone(int position, const json& resources, const std::map<int, json>& others) const {
     const watch::v1::Node& here = node(position);
     json zone = {{"name", zone_name(here.os_index())}, {"type", "Node"}, {"resources", resources}};
-    zone["attributes"] = json::array({attribute(kCpus, here.cpus())});
+    zone["attributes"] = json::array();
+    if (!here.memory_only()) zone["attributes"].push_back(attribute(kCpus, here.cpus()));
     add_cpus_by_source(position, zone["attributes"]);
     for (const watch::v1::Capacity& told : facts_.node.capacities()) {
       if (told.node() == here.os_index())
@@ -162,7 +163,9 @@ class ZonesBuilder {
     if (!here.memory_only()) {
       const auto capacity = static_cast<std::int64_t>(cpus_in(here.cpus()).size());
       const std::int64_t allocatable = allocatable_cpus(here);
-      list.push_back(resource("cpu", capacity, allocatable, available_cpus(fit, allocatable)));
+      const CpuSet free_isolated = cpus_in(facts_.node.cpus().isolated()) & usable_cpus(here);
+      list.push_back(resource("cpu", capacity, allocatable,
+                              available_cpus(fit, allocatable, static_cast<std::int64_t>(free_isolated.size()))));
     }
     add_memory(position, list);
     for (const auto& [resource_name, by_node] : facts_.devices) {
@@ -179,11 +182,13 @@ class ZonesBuilder {
 
   CpuSet usable_cpus(const watch::v1::Node& node) const { return (cpus_in(node.cpus()) & allowed_) - reserved_; }
 
-  /// Isolated CPUs count where containers without an annotation get them.
+  /// Isolated CPUs count where containers without an annotation get them. The kubelet knows nothing of isolcpus.
   std::int64_t allocatable_cpus(const watch::v1::Node& node) const {
     CpuSet cpus = usable_cpus(node);
     const std::string& rule = facts_.fits.isolated();
-    if (facts_.fits.gives_exclusive_cpus() && rule == "annotated") cpus -= isolated_;
+    const bool nobody_gets_any =
+        facts_.fits.gives_exclusive_cpus() ? rule == "annotated" : !facts_.fits.kubelet_hands_out_cpus();
+    if (!rule.empty() && nobody_gets_any) cpus -= isolated_;
     if (facts_.fits.gives_exclusive_cpus() && rule == "always") cpus &= isolated_;
     return static_cast<std::int64_t>(cpus.size());
   }
@@ -201,10 +206,12 @@ class ZonesBuilder {
 
   /// Where topoletd gives nobody CPUs alone, others may have given them: the kubelet does so on a node that nobody
   /// knows.
-  std::int64_t available_cpus(const watch::v1::NodeFit* fit, std::int64_t allocatable) const {
+  std::int64_t available_cpus(const watch::v1::NodeFit* fit, std::int64_t allocatable,
+                              std::int64_t free_isolated) const {
     if (facts_.fits.gives_exclusive_cpus()) return fit == nullptr ? 0 : fit->exclusive_cpus();
     const std::int64_t shared = fit != nullptr && fit->has_shared_cpus() ? fit->shared_cpus() : allocatable;
-    return facts_.fits.kubelet_hands_out_cpus() ? shared - facts_.pending_cpus : shared;
+    if (!facts_.fits.kubelet_hands_out_cpus()) return shared;
+    return std::min(allocatable, shared + free_isolated) - facts_.pending_cpus;
   }
 
   void add_memory(int position, json& list) const {

@@ -146,6 +146,13 @@ TEST_F(ZonesTest, HaveNoMoreThanWhatTheKubeletLeavesWhereItHandsOutCpus) {
   EXPECT_EQ(attribute(make(), "topologyManagerPolicy"), "none");
   EXPECT_EQ(resource(make(), 0, "cpu"), "4/3/0");
   EXPECT_EQ(resource(make(), 1, "cpu"), "4/4/2") << "on which node they will be nobody knows";
+  fits_.set_isolated("always");
+  node_.mutable_cpus()->set_all_isolated("10-11");
+  node_.mutable_cpus()->set_isolated("11");
+  fits_.mutable_nodes(1)->set_shared_cpus(2);
+  EXPECT_EQ(resource(make(), 1, "cpu"), "4/4/1") << "the kubelet takes isolated CPUs for others";
+  fits_.set_kubelet_hands_out_cpus(false);
+  EXPECT_EQ(resource(make(), 1, "cpu"), "4/2/2") << "nobody gets any";
 }
 
 TEST_F(ZonesTest, TellThatNobodyHeedsThoseThatOthersChoose) {
@@ -203,6 +210,7 @@ TEST_F(ZonesTest, HaveNoMemoryThatNobodyIsBoundTo) {
   };
   EXPECT_THAT(names(make()), ElementsAre("node-0", "node-3", "node-5")) << "nobody uses the memory of GPUs";
   EXPECT_EQ(make()["zones"][0]["costs"].size(), 3U);
+  EXPECT_EQ(attribute(make()["zones"][2], "topolet.io/cpus"), "(none)") << "those near to it are no CPUs of its own";
   enable_numa(false, {{"memory", "bind"}});
   const json bound = make();
   EXPECT_THAT(names(bound), ElementsAre("node-0", "node-3"));
