@@ -16,6 +16,7 @@
 #include "core/base/log.hpp"
 #include "core/base/text.hpp"
 #include "core/cri/messages/intercepted_methods.hpp"
+#include "core/cri/messages/shown_status.hpp"
 #include "core/cri/socket/descriptor_limit.hpp"
 #include "core/daemon/describe_plugins.hpp"
 #include "core/daemon/describe_setup.hpp"
@@ -242,7 +243,8 @@ void Daemon::make_proxy(const config::DaemonOptions& options) {
   hooks.observed = cri::observed_names();
   hooks.on_call = [this](std::shared_ptr<cri::Call> call) { engine_->on_call(std::move(call)); };
   hooks.on_observed = [this](const cri::ObservedMessage& seen) { engine_->on_observed(seen); };
-  hooks.patch_for = [this](const cri::ObservedMessage& answer) { return engine_->patch_for(answer); };
+  hooks.rewritten = cri::status_names();
+  hooks.rewrite = [this](const cri::ObservedMessage& answer) { return engine_->rewrite(answer); };
   hooks.on_own_call = [this](std::shared_ptr<cri::OwnCall> call) {
     if (call->socket() == cri::OwnSocket::kWatch) {
       watch_server_->on_call(std::move(call));

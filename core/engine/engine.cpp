@@ -480,8 +480,8 @@ void Engine::on_connected() {
   });
 }
 
-std::string Engine::patch_for(const cri::ObservedMessage& answer) const {
-  return impl_->shown_quotas.patch_for(answer);
+std::optional<std::string> Engine::rewrite(const cri::ObservedMessage& answer) const {
+  return impl_->shown_quotas.rewrite(answer);
 }
 
 void Engine::on_observed(const cri::ObservedMessage& observation) {

@@ -242,8 +242,8 @@ class Engine {
   void verify_cpusets();
 
   void on_call(std::shared_ptr<cri::Call> call);
-  /// What the client is to be shown beside the runtime's answer; empty for most. At once, on the caller's thread.
-  std::string patch_for(const cri::ObservedMessage& answer) const;
+  /// The answer as the client is to have it; none where it stays as it came. At once, on the caller's thread.
+  std::optional<std::string> rewrite(const cri::ObservedMessage& answer) const;
   /// Reads it at once, on the caller's thread.
   void on_observed(const cri::ObservedMessage& observation);
   void on_connected();

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <deque>
 #include <future>
+#include <optional>
 #include <thread>
 
 #include "tests/cri/proxy_rig.hpp"
@@ -65,9 +66,12 @@ class ProxyIntercept : public ::testing::Test {
             .on_call = [this](std::shared_ptr<cri::Call> call) { calls_.put(std::move(call)); },
             .observed = {"ListContainers", "GetContainerEvents"},
             .on_observed = [this](const cri::ObservedMessage& seen) { observed_.put(Observed(seen)); },
-            .patch_for =
-                [](const cri::ObservedMessage& seen) { return Observed(seen).response == "few" ? " and one" : ""; },
+            .rewritten = {"ListContainers", "GetContainerEvents"},
+            .rewrite = [](const cri::ObservedMessage& seen) { return rewritten(Observed(seen).response); },
             .on_connected = {}};
+  }
+  static std::optional<std::string> rewritten(const std::string& answer) {
+    return answer == "few" ? std::optional<std::string>("few and one") : std::nullopt;
   }
   std::future<RawResponse> create(const std::string& message = "request") {
     return std::async(std::launch::async,
@@ -270,18 +274,33 @@ TEST_F(ProxyIntercept, ShowsObservedCallsWithoutHoldingThem) {
   EXPECT_EQ(seen.response, "containers");
 }
 
-TEST_F(ProxyIntercept, AppendsToAnswersOfObservedCallsWhatTheCoreSays) {
+TEST_F(ProxyIntercept, HasAnswersAsTheCoreSays) {
   const auto listed = [this](const char* method) {
     return rig_.client.call({.path = std::string("/runtime.v1.RuntimeService/") + method, .message = ""});
   };
   for (const char* method : {"ListContainers", "ListPodSandbox"})
     runtime_.handle(method, RecordingRuntime::answer("few"));
   EXPECT_THAT(listed("ListContainers").messages, ElementsAre("few and one"));
-  EXPECT_THAT(listed("ListPodSandbox").messages, ElementsAre("few")) << "it is not observed";
+  EXPECT_THAT(listed("ListPodSandbox").messages, ElementsAre("few")) << "the core does not say anything of these";
   runtime_.handle("ListContainers", RecordingRuntime::answer("many"));
   EXPECT_THAT(listed("ListContainers").messages, ElementsAre("many"));
   runtime_.handle("ListContainers", RecordingRuntime::refuse({grpc::StatusCode::INTERNAL, "few"}));
   EXPECT_EQ(listed("ListContainers").status.error_code(), grpc::StatusCode::INTERNAL);
+}
+
+TEST_F(ProxyIntercept, HasTheMessagesOfStreamsAsTheCoreSays) {
+  runtime_.handle("GetContainerEvents", [](ServerCall& exchange) {
+    exchange.read();
+    for (const char* event : {"many", "few", "many"}) exchange.write(event);
+    exchange.wait_for_cancellation();
+    return grpc::Status::OK;
+  });
+  const auto call = rig_.client.open({.path = "/runtime.v1.RuntimeService/GetContainerEvents", .message = {}});
+  call->write("request");
+  for (const char* event : {"many", "few and one", "many"}) {
+    EXPECT_EQ(call->read(), event);
+    EXPECT_EQ(observed_.take().response, event);
+  }
 }
 
 TEST_F(ProxyIntercept, ShowsEveryMessageOfAnObservedStreamOnceTheClientHasIt) {

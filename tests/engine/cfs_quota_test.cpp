@@ -109,10 +109,10 @@ class ShownQuotasTest : public ::testing::Test {
     const std::string path = "/runtime.v1.RuntimeService/" + method;
     const std::string bytes = answer_.SerializeAsString();
     const std::string_view all = bytes;
-    const std::string patch = shown_.patch_for({path, {all.substr(0, 5), all.substr(5)}});
-    runtime::v1::ContainerStatusResponse merged;
-    merged.ParseFromString(bytes + patch);
-    return merged;
+    const std::optional<std::string> rewritten = shown_.rewrite({path, {all.substr(0, 5), all.substr(5)}});
+    runtime::v1::ContainerStatusResponse shown;
+    shown.ParseFromString(rewritten.value_or(bytes));
+    return shown;
   }
   std::int64_t quota_seen() const { return seen().status().resources().linux().cpu_quota(); }
 
@@ -135,6 +135,62 @@ TEST_F(ShownQuotasTest, AreNotShownForOthersNorInOtherAnswers) {
   answer_.mutable_status()->set_id("c-a");
   answer_.mutable_status()->clear_resources();
   EXPECT_FALSE(seen().status().has_resources()) << "the kubelet would take the rest for none";
+}
+
+/// What a kubelet with the feature gate EventedPLEG reads.
+template <class Answer>
+class ShownInStatuses : public ShownQuotasTest {
+ protected:
+  ShownInStatuses() {
+    *told_.add_containers_statuses() = status_of("c-b", -1);
+    *told_.add_containers_statuses() = status_of("c-a", -1);
+    *told_.add_containers_statuses() = status_of("c-c", 50000);
+  }
+  runtime::v1::ContainerStatus status_of(const std::string& id, std::int64_t quota) const {
+    runtime::v1::ContainerStatus status = answer_.status();
+    status.set_id(id);
+    status.mutable_resources()->mutable_linux()->set_cpu_quota(quota);
+    return status;
+  }
+  Answer seen_in(const std::string& method) const {
+    const std::string path = "/runtime.v1.RuntimeService/" + method;
+    const std::string bytes = told_.SerializeAsString();
+    Answer shown;
+    shown.ParseFromString(shown_.rewrite({path, {bytes}}).value_or(bytes));
+    return shown;
+  }
+  /// Only the quota of c-a is another.
+  Answer expected() const {
+    Answer expected = told_;
+    expected.mutable_containers_statuses(1)->mutable_resources()->mutable_linux()->set_cpu_quota(200000);
+    return expected;
+  }
+
+  Answer told_;
+};
+
+using ShownInPodStatus = ShownInStatuses<runtime::v1::PodSandboxStatusResponse>;
+using ShownInEvent = ShownInStatuses<runtime::v1::ContainerEventResponse>;
+
+TEST_F(ShownInPodStatus, AreThoseThatTheKubeletAskedFor) {
+  told_.mutable_status()->set_id("sandbox-a");
+  told_.set_timestamp(7);
+  EXPECT_EQ(seen_in("PodSandboxStatus").DebugString(), expected().DebugString());
+}
+
+TEST_F(ShownInEvent, AreThoseThatTheKubeletAskedFor) {
+  told_.set_container_id("c-a");
+  told_.set_created_at(7);
+  told_.mutable_pod_sandbox_status()->set_id("sandbox-a");
+  EXPECT_EQ(seen_in("GetContainerEvents").DebugString(), expected().DebugString());
+  told_.mutable_containers_statuses()->DeleteSubrange(1, 1);
+  EXPECT_EQ(seen_in("GetContainerEvents").DebugString(), told_.DebugString()) << "none of these has another";
+}
+
+TEST_F(ShownQuotasTest, StayAsTheyCameWhereTheAnswerCannotBeRead) {
+  const std::string bytes = answer_.SerializeAsString();
+  const std::string cut = bytes.substr(0, bytes.size() - 1);
+  EXPECT_EQ(shown_.rewrite({"/runtime.v1.RuntimeService/ContainerStatus", {cut}}), std::nullopt);
 }
 
 TEST_F(ShownQuotasTest, FollowResizesAndEnd) {

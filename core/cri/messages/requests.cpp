@@ -170,14 +170,6 @@ std::string patch_update_container_resources(const CpuSet& cpus, const NodeSet& 
   return make_update_container_resources({}, cpus, mems, quota);
 }
 
-std::string patch_container_status(const CfsQuota& quota) {
-  lens::ContainerStatusResponse patch;
-  lens::Resources& resources = *patch.mutable_status()->mutable_resources()->mutable_linux();
-  resources.set_cpu_quota_us(quota.quota_us);
-  resources.set_cpu_period_us(quota.period_us);
-  return patch.SerializeAsString();
-}
-
 std::string make_update_container_resources(const std::string& container_id, const CpuSet& cpus, const NodeSet& mems,
                                             const std::optional<CfsQuota>& quota) {
   lens::UpdateContainerResourcesRequest request;

@@ -114,8 +114,6 @@ std::string patch_create_container(const CpuSet& cpus, const NodeSet& mems, cons
 /// The same of an UpdateContainerResourcesRequest.
 std::string patch_update_container_resources(const CpuSet& cpus, const NodeSet& mems,
                                              const std::optional<CfsQuota>& quota = std::nullopt);
-/// Sets status.resources.linux.cpu_quota and cpu_period of a ContainerStatusResponse.
-std::string patch_container_status(const CfsQuota& quota);
 
 // Requests of our own.
 std::string make_update_container_resources(const std::string& container_id, const CpuSet& cpus, const NodeSet& mems,

@@ -200,7 +200,8 @@ void Proxy::Server::dispatch(const std::shared_ptr<IncomingCall>& incoming) {
 MatchedHooks Proxy::Server::match_hooks(const Method& method) const {
   if (!method.runtime_service) return {};
   return {.intercepted = proxy_->hooks.intercepted.count(method.name) != 0,
-          .observed = proxy_->hooks.observed.count(method.name) != 0};
+          .observed = proxy_->hooks.observed.count(method.name) != 0,
+          .rewritten = proxy_->hooks.rewritten.count(method.name) != 0};
 }
 
 void Proxy::Server::ask_to_reconnect(std::vector<UniqueFd> connections) {

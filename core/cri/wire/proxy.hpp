@@ -7,6 +7,7 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -39,8 +40,9 @@ struct ProxyHooks {
   std::set<std::string, std::less<>> observed;
   std::function<void(const ObservedMessage&)> on_observed;  ///< after the answer went on to the client
 
-  /// What is appended to an OK answer to a unary call of these, before it goes on to the client; mostly nothing.
-  std::function<std::string(const ObservedMessage&)> patch_for = {};
+  std::set<std::string, std::less<>> rewritten = {};
+  /// An OK answer, or a message of a stream, as the client is to have it; none where it goes on as it came.
+  std::function<std::optional<std::string>(const ObservedMessage&)> rewrite = {};
 
   std::function<void(const FinishedCall&)> on_finished = {};  ///< of every call but those of topoletd's own
 

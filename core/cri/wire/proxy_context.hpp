@@ -95,6 +95,7 @@ class CallsUnderWay {
 struct MatchedHooks {
   bool intercepted = false;
   bool observed = false;
+  bool rewritten = false;
 };
 
 /// Shared by the proxy and its calls: a Call that the core still holds may outlive the proxy.

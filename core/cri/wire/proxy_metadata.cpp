@@ -65,6 +65,13 @@ void show(std::string_view path, const grpc::ByteBuffer& message,
   on_observed(observed);
 }
 
+void rewrite(std::string_view path, grpc::ByteBuffer& message,
+             const std::function<std::optional<std::string>(const ObservedMessage&)>& rewritten) {
+  std::optional<std::string> bytes;
+  show(path, message, [&](const ObservedMessage& answer) { bytes = rewritten(answer); });
+  if (bytes) message = make_buffer(*bytes);
+}
+
 std::string flatten(const grpc::ByteBuffer& buffer) {
   std::vector<grpc::Slice> slices;
   if (!buffer.Dump(&slices).ok()) return {};

@@ -6,6 +6,7 @@
 
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -41,6 +42,9 @@ void copy_trailers(const grpc::ClientContext& from, grpc::ServerContext& to);
 /// Calls `on_observed` with the message, uncopied.
 void show(std::string_view path, const grpc::ByteBuffer& message,
           const std::function<void(const ObservedMessage&)>& on_observed);
+/// Puts what `rewritten` says of the message, if that is anything, in its place.
+void rewrite(std::string_view path, grpc::ByteBuffer& message,
+             const std::function<std::optional<std::string>(const ObservedMessage&)>& rewritten);
 
 std::string flatten(const grpc::ByteBuffer& buffer);
 grpc::ByteBuffer make_buffer(const std::string& bytes);

@@ -72,6 +72,7 @@ void StreamCall::read_runtime() { runtime_->Read(&to_client_, runtime_message_op
 void StreamCall::on_runtime_message(bool ok) {
   if (!ok) return fetch_status();
   if (ended_) return read_runtime();
+  if (matched_.rewritten) rewrite(incoming_->context.method(), to_client_, proxy_->hooks.rewrite);
   ticket_.set_response(to_client_.Length());
   incoming_->stream.Write(to_client_, return_op_.arm_write(shared_from_this()));
 }

@@ -117,18 +117,11 @@ void UnaryCall::on_response(bool) {
     at_runtime_ = Clock::now() - upstream_began_;
     has_response_ = true;
     on_response = std::exchange(on_response_, nullptr);
-    if (matched_.observed && status_.ok()) patch_response();
+    if (matched_.rewritten && status_.ok()) rewrite(path_, response_, proxy_->hooks.rewrite);
     if (!matched_.intercepted || taken_from_core_) send_response();
   }
   if (on_response) on_response(make_response(status_, response_));
   if (matched_.observed && !matched_.intercepted && status_.ok()) observe();
-}
-
-void UnaryCall::patch_response() {
-  if (!proxy_->hooks.patch_for) return;
-  std::string patch;
-  show(path_, response_, [&](const ObservedMessage& answer) { patch = proxy_->hooks.patch_for(answer); });
-  if (!patch.empty()) response_ = append(response_, patch);
 }
 
 void UnaryCall::observe() const { show(path_, response_, proxy_->hooks.on_observed); }

@@ -56,7 +56,6 @@ class UnaryCall : public std::enable_shared_from_this<UnaryCall> {
   void send_response() TOPOLET_REQUIRES(mutex_);
   bool claim_reply() TOPOLET_REQUIRES(mutex_);
   void observe() const;
-  void patch_response();
 
   using Clock = std::chrono::steady_clock;
 

@@ -2,7 +2,6 @@
 
 #include <optional>
 
-#include "core/cri/messages/requests.hpp"
 #include "core/cri/messages/shown_status.hpp"
 #include "core/engine/state/cfs_quota.hpp"
 #include "core/engine/state/ledger.hpp"
@@ -32,15 +31,16 @@ void ShownQuotas::on_durable(const Transition& transition) {
   }
 }
 
-std::string ShownQuotas::patch_for(const cri::ObservedMessage& answer) const {
+std::optional<std::string> ShownQuotas::rewrite(const cri::ObservedMessage& answer) const {
   {
     MutexLock lock(mutex_);
-    if (by_container_.empty()) return {};
+    if (by_container_.empty()) return std::nullopt;
   }
-  const std::string id = cri::read_status_with_resources(answer);
-  MutexLock lock(mutex_);
-  const auto quota = by_container_.find(id);
-  return quota == by_container_.end() ? std::string() : cri::patch_container_status(quota->second);
+  return cri::with_shown_quotas(answer, [this](const std::string& container_id) {
+    MutexLock lock(mutex_);
+    const auto quota = by_container_.find(container_id);
+    return quota == by_container_.end() ? std::optional<cri::CfsQuota>() : quota->second;
+  });
 }
 
 }  // namespace topolet::engine

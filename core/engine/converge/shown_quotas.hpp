@@ -1,6 +1,7 @@
 // What the kubelet is shown of the CFS quota of a container that has none by topolet's hand: what it asked for.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <unordered_map>
 
@@ -11,15 +12,16 @@
 
 namespace topolet::engine {
 
-/// The kubelet reads a container's CPU limit in the answer to ContainerStatus: where that tells no quota, the status of
-/// the pod goes on to show the limit of before a resize. Any thread may ask; the rest is the loop's.
+/// The kubelet reads a container's CPU limit in the status that the runtime tells of it (cri::kStatusMethods): where
+/// that has no quota, the status of the pod goes on to show the limit of before a resize. Any thread may ask; the rest
+/// is the loop's.
 class ShownQuotas final : public Observer {
  public:
   void on_loaded(const Ledger& ledger) override;
   void on_durable(const Transition& transition) override;
 
-  /// What is to be appended to the answer; empty for most.
-  std::string patch_for(const cri::ObservedMessage& answer) const;
+  /// The answer as the kubelet is to have it; none where it stays as it came.
+  std::optional<std::string> rewrite(const cri::ObservedMessage& answer) const;
 
  private:
   mutable Mutex mutex_;
