@@ -21,13 +21,13 @@ NodeSet nodes_of(const MachineRecord& machine, const CpuSet& cpus) {
 }
 
 /// What is booked of the memory that containers request, by decision: those of a pod whose requests are one estimate
-/// have it once.
+/// have it once. What is kept for a container that has ended is free, and its part of the estimate the others'.
 std::map<std::int64_t, std::int64_t> booked_memory(const State& state) {
   std::map<std::string, std::vector<std::pair<std::int64_t, placement::Workload>>> pods;
   std::map<std::int64_t, std::int64_t> booked;
   for (const auto& [decision, record] : state.held()) {
     booked[decision] = record.memory_request_bytes;
-    if (!record.memory_request_estimated || record.pod_uid.empty()) continue;
+    if (!record.memory_request_estimated || record.pod_uid.empty() || record.is_kept) continue;
     placement::Workload workload;
     workload.demand.memory_request_bytes = record.memory_request_bytes;
     workload.demand.memory_request_estimated = true;

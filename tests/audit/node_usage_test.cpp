@@ -81,6 +81,10 @@ TEST(NodeUsage, CountsAnEstimateOfSeveralContainersOnce) {
   const std::vector<NodeUsage> usage = usage_by_node(machine(), State({{1, first}, {2, second}}, {}), 1);
   EXPECT_EQ(usage[0].memory_request_bytes, 0);
   EXPECT_EQ(usage[1].memory_request_bytes, 512);
+  second.is_kept = true;
+  const std::vector<NodeUsage> left = usage_by_node(machine(), State({{1, first}, {2, second}}, {}), 1);
+  EXPECT_EQ(left[0].memory_request_bytes, 512) << "what is kept for the other is free";
+  EXPECT_EQ(left[1].memory_request_bytes, 0);
 }
 
 TEST(NodeUsage, KeepsWhatMustStayShared) {

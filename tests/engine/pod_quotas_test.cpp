@@ -189,8 +189,11 @@ TEST_P(PodQuotasTest, SaysNothingOfAPodThatHasEnded) {
   const fs::path pod = make_cgroup("a", "200000");
   begin({unlimited(exclusive("a", {1, 2}))}, {pod_of("a")});
   watch();
-  commit(event::Ended{guaranteed("a", 2).key, "stopped"});
+  commit(event::Exited{guaranteed("a", 2).key, std::nullopt, "stopped"});
   fs::remove_all(pod);
+  look();
+  EXPECT_THAT(quotas_->failures(), IsEmpty()) << "what is kept for its next attempt needs no quota";
+  commit(event::Ended{guaranteed("a", 2).key, "pod-stopped"});
   look();
   EXPECT_THAT(quotas_->failures(), IsEmpty());
   commit(event::PodRemoved{"sandbox-a"});

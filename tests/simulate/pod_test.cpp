@@ -152,6 +152,22 @@ TEST(PodLevelResources, AreNotSeenWhereAnInitContainerRequestsAsMuch) {
   EXPECT_EQ(add(node, "p", "main", asking_for(4000)).mode, "exclusive");
 }
 
+/// One that was stopped or has failed comes back, and has its CPUs meanwhile.
+TEST(PodLevelResources, AreNotThoseOfOneWhileAnotherIsBetweenTwoAttempts) {
+  for (const char* end :
+       {R"({"op":"stop","pod":"p","container":"a"})", R"({"op":"exit","pod":"p","container":"a","exit_code":1})"}) {
+    SCOPED_TRACE(end);
+    SimulatedNode node = with_numa();
+    begin_pod(node, "p", "guaranteed", asking_for(4000, 8 * kGi));
+    add(node, "p", "a", asking_for(2000, kGi));
+    add(node, "p", "b", asking_for(4000, 8 * kGi));
+    node.apply(end);
+    node.apply(R"({"op":"exit","pod":"p","container":"b","exit_code":1})");
+    EXPECT_EQ(add(node, "p", "b", asking_for(4000, 8 * kGi)).mode, "shared");
+    EXPECT_EQ(demand_of(node, "p", "b").cpu_request_milli, 2000);
+  }
+}
+
 TEST(PodLevelResources, AreNamedWhereAnAnnotationNeedsARequest) {
   SimulatedNode node = with_numa();
   node.apply(R"({"op":"run_pod","pod":"p","qos":"burstable","annotations":{"topolet.io/cpus":"exclusive"},)"

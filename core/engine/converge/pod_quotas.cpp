@@ -133,14 +133,14 @@ std::map<std::string, std::string> PodQuotas::failures() const {
   return by_name;
 }
 
-/// What has failed does not run, and says nothing: its next attempt does.
+/// What has ended does not run, and says nothing: its next attempt does.
 PodQuotas::Containers PodQuotas::containers_of(const std::string& uid) const {
   Containers containers;
   const auto& all = deps_.committer.ledger().allocations();
   for (auto it = all.lower_bound(placement::ContainerKey{uid, {}, 0, {}}); it != all.end(); ++it) {
     const auto& [key, allocation] = *it;
     if (key.pod_uid != uid) break;
-    if (allocation.phase == Phase::kCrashed) continue;
+    if (allocation.is_kept()) continue;
     const std::int64_t limit = allocation.workload.demand.cpu_limit_milli;
     if (allocation.quota == QuotaState::kDropped) {
       containers.has_dropped = true;

@@ -190,13 +190,15 @@ void CreateContainer::retry(const Allocation& allocation) {
                          [self = shared_from_this()] { self->wait_for_neighbours(); });
 }
 
-/// By the other containers of the pod that run, or are about to.
+/// By the other containers of the pod, also where the CPUs of one are kept for its next attempt. Not by an init
+/// container that has ended.
 placement::RequestedBeside CreateContainer::requested_beside(
     const std::vector<placement::ContainerKey>& in_sandbox) const {
   placement::RequestedBeside beside;
+  const Allocation* init = deps_.ledger().find_ended_init(workload_.key);
   for (const placement::ContainerKey& key : in_sandbox) {
     const Allocation& other = *deps_.ledger().find(key);
-    if (key.name == workload_.key.name || other.is_kept() || other.stopping) continue;
+    if (key.name == workload_.key.name || &other == init) continue;
     beside.cpu_milli += other.workload.demand.cpu_request_milli;
     beside.memory_bytes += other.workload.demand.memory_request_bytes;
   }

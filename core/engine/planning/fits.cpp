@@ -264,14 +264,14 @@ class Computation {
     }
   }
 
-  /// Of its attempts the newest that has not failed, else the newest.
+  /// Of its attempts the newest that has not ended, else the newest.
   const Allocation* find_newest(const std::string& name) const {
     const Allocation* newest = nullptr;
     const auto& allocations = ledger_.allocations();
     for (auto next = allocations.lower_bound({pod_uid_, name, 0, ""}); next != allocations.end(); ++next) {
       if (next->first.pod_uid != pod_uid_ || next->first.name != name) break;
-      const bool is_better = newest == nullptr || newest->phase == Phase::kCrashed;
-      if (is_better || next->second.phase != Phase::kCrashed) newest = &next->second;
+      const bool is_better = newest == nullptr || newest->is_kept();
+      if (is_better || !next->second.is_kept()) newest = &next->second;
     }
     return newest;
   }
