@@ -265,6 +265,20 @@ TEST(Hotplug, GivesACpuBackOnAFullMachine) {
   EXPECT_EQ(held_by(node, "other"), "5-6");
 }
 
+/// Nobody shares any, and none has to stay shared.
+TEST(Hotplug, TakesTheLastCpusOfThePoolWhereNobodySharesThem) {
+  SimulatedNode node("pack:2 numa:1 core:4 pu:1", {"--plugins.enable=numa", "--placement.min-shared-cpus=0"});
+  node.guaranteed("own", 4);
+  offline(node, "0-3");
+  EXPECT_EQ(held_by(node, "own"), "4-7");
+  online(node, "0-3");
+  EXPECT_EQ(held_by(node, "own"), "0-3");
+  node.burstable("shared", 100);
+  offline(node, "0-3");
+  EXPECT_EQ(held_by(node, "shared"), "4-7") << "which has no others";
+  EXPECT_EQ(held_by(node, "own"), "4-7") << "and shares them";
+}
+
 /// Others would run on the cores that it has whole.
 TEST(Hotplug, KeepsSiblingsIdleThatComeBesideWholeCores) {
   for (const int cpus : {2, 3}) {

@@ -258,14 +258,14 @@ std::optional<Plan> RebalancePlanner::plan_narrowing(const Allocation& before,
 bool RebalancePlanner::leaves_others_cpus(const Allocation& before, const Plan& plan) const {
   if (!before.is_exclusive()) return true;
   const CpuSet pool = ledger_.pool() - plan.decision.placement.cpus - plan.decision.placement.withheld;
-  if (pool.empty()) return false;
+  if (pool.empty() && placer_.rules().min_shared_cpus > 0) return false;
   std::map<placement::ContainerKey, CpuSet> within;
   for (const Move& move : plan.moves) within[move.workload.key] = move.decision.within;
   const CpuSet free_reserved = ledger_.free_reserved();
   const auto& allocations = ledger_.allocations();
   return std::all_of(allocations.begin(), allocations.end(), [&](const auto& entry) {
     const auto& [key, other] = entry;
-    if (!other.is_movable_in_pool()) return true;
+    if (!other.is_movable_in_pool()) return !pool.empty() || !other.follows_pool();
     const auto moved = within.find(key);
     const CpuSet& wanted = moved == within.end() ? other.within : moved->second;
     const placement::Mode mode = other.placement.mode;
