@@ -265,6 +265,31 @@ TEST(Hotplug, GivesACpuBackOnAFullMachine) {
   EXPECT_EQ(held_by(node, "other"), "5-6");
 }
 
+/// On whole cores again.
+TEST(Hotplug, GivesACpuBackToAContainerThatWasResizedMeanwhile) {
+  for (const bool restarts : {false, true}) {
+    SimulatedNode node("numa:1 core:4 pu:2", {"--plugins.enable=numa"});
+    node.guaranteed("own", 4);
+    offline(node, "1");
+    EXPECT_EQ(held_by(node, "own"), "0,2-4");
+    node.apply(R"({"op":"update","pod":"own","container":"main","cpu_request_milli":6000,"cpu_limit_milli":6000})");
+    EXPECT_EQ(held_by(node, "own"), "0,2-6");
+    if (restarts) node.apply(R"({"op":"restart"})");
+    online(node, "1");
+    EXPECT_EQ(held_by(node, "own"), "0-5");
+  }
+}
+
+TEST(Hotplug, LeavesAContainerAloneThatHasNoOthersAnyMore) {
+  SimulatedNode node("numa:1 core:8 pu:1", {"--plugins.enable=numa"});
+  node.guaranteed("own", 4);
+  offline(node, "1");
+  node.apply(R"({"op":"update","pod":"own","container":"main","cpu_request_milli":3000,"cpu_limit_milli":3000})");
+  EXPECT_EQ(held_by(node, "own"), "0,2-3");
+  online(node, "1");
+  EXPECT_EQ(held_by(node, "own"), "0,2-3");
+}
+
 /// Nobody shares any, and none has to stay shared.
 TEST(Hotplug, TakesTheLastCpusOfThePoolWhereNobodySharesThem) {
   SimulatedNode node("pack:2 numa:1 core:4 pu:1", {"--plugins.enable=numa", "--placement.min-shared-cpus=0"});

@@ -1,8 +1,12 @@
 #include "core/engine/planning/resize.hpp"
 
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "core/engine/planning/memory_growth.hpp"
 #include "core/placement/decide.hpp"
@@ -35,6 +39,27 @@ PlannedResize change_memory(const Placer& placer, const Ledger& ledger, const Al
                                     std::move(decided->yielding)});
 }
 
+/// One that has others in place of CPUs that are away goes on waiting for these: for as many as it still has others.
+std::optional<Preferred> still_preferred(const Ledger& ledger, const Allocation& before, const Plan& plan) {
+  const CpuSet& now = plan.decision.placement.cpus;
+  if (!before.is_exclusive() || !before.was_exclusive() || plan.decision.placement.mode != before.placement.mode)
+    return std::nullopt;
+  const CpuSet& former = before.preferred->placement.cpus;
+  const std::size_t others = (before.placement.cpus - former).size();
+  std::vector<std::uint32_t> in_place;  // the last ones first, as they were added last
+  for (const std::uint32_t cpu : now - former) in_place.insert(in_place.begin(), cpu);
+  in_place.resize(std::min(in_place.size(), others));
+  Preferred preferred = *before.preferred;
+  preferred.placement.cpus = now;
+  auto next = in_place.begin();
+  for (const std::uint32_t cpu : former - ledger.inventory().allowed) {
+    if (next == in_place.end()) break;
+    preferred.placement.cpus.erase(*next++);
+    preferred.placement.cpus.insert(cpu);
+  }
+  return preferred.placement.cpus == now ? std::nullopt : std::optional(std::move(preferred));
+}
+
 PlannedResize change_size(const Placer& placer, const Ledger& ledger, const Allocation& before,
                           const placement::Workload& requested) {
   Placer::Constraints constraints;
@@ -44,6 +69,8 @@ PlannedResize change_size(const Placer& placer, const Ledger& ledger, const Allo
   Plan plan = plan_other_size(placer, ledger, before, requested, constraints);
   if (plan.decision.denied) return std::move(plan.decision);
   retain_memory_nodes(before, placer.rules(), plan.decision.placement);
+  plan.preferred = still_preferred(ledger, before, plan);
+  if (plan.preferred) plan.arrived_cpus = before.arrived_cpus;
   return Event(event::Moved{requested, std::move(plan), AuditEvent::kResized});
 }
 
