@@ -133,9 +133,10 @@ void add_crowded_cpus(const topolet_request& request, const PolicyOptions& optio
   const std::size_t wanted = request.exclusive_cpus;
   const Set free = sdk::union_of_candidates(request, &topolet_candidate::free);
   const bool across_cores = options.order.distribute_cpus_across_cores;
-  const Set cores = across_cores ? sdk::CoreMap(topology).lowest_of_each_core(free.view()) : Set();
+  const sdk::CoreMap core_map(topology);
   const WholeCores whole(topology, free.view());
-  const Set idle_cores = across_cores ? one_of_each_core(topology, whole.cpus().view()) : Set();
+  const Set cores = across_cores ? core_map.lowest_of_each_core(free.view()) : Set();
+  const Set idle_cores = across_cores ? core_map.lowest_of_each_core(whole.cpus().view()) : Set();
   for (std::size_t i = 0; i < resources.size(); ++i) {
     const topolet_set here = sdk::candidates(request)[i].free;
     if (!across_cores) {

@@ -101,7 +101,8 @@ TEST_F(WatchedDevices, AreToldOfInTheReason) {
 
 TEST_F(WatchedDevices, CountAsUnusedAlsoWhereTheLedgerListsThem) {
   const std::vector<std::string> both = {"0000:41:00.0", "0000:81:00.0"};
-  ledger_.place_shared({.pod_uid = "monitoring", .name = "exporter", .cpu_request_milli = 100, .used_devices = both}, set_of({0}));
+  ledger_.place_shared({.pod_uid = "monitoring", .name = "exporter", .cpu_request_milli = 100, .used_devices = both},
+                       set_of({0}));
   EXPECT_TRUE(keeps_headroom());
   ledger_.place_shared({.name = "trainer", .cpu_request_milli = 1000, .used_devices = both}, set_of({0}));
   EXPECT_FALSE(keeps_headroom());
