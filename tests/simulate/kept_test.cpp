@@ -229,6 +229,18 @@ TEST_F(Kept, YieldToAContainerWhoseCpusGo) {
   EXPECT_EQ(gone.changed.front().cpus.size(), 2U) << gone.changed.front().reason;
 }
 
+TEST_F(Kept, YieldToAContainerThatKeepsSomeOfItsCpusBesideOneThatShares) {
+  start("pack:2 numa:1 core:2 pu:2");
+  EXPECT_EQ(node_->burstable("web", 250).cpus.to_string(), "0-3");
+  EXPECT_EQ(run("a", 2), "0-1");
+  EXPECT_EQ(run("other", 3), "4-6");
+  about("stop", "a");
+  EXPECT_EQ(run("b", 2), "2-3");
+  const OperationResult gone = node_->apply(R"({"op":"offline","cpus":"3"})");
+  ASSERT_FALSE(gone.changed.empty());
+  EXPECT_EQ(gone.changed.front().cpus.to_string(), "0,2") << gone.changed.front().reason;
+}
+
 TEST_F(Kept, AreTakenFromNobodyWhoShares) {
   start("pack:2 numa:1 core:8 pu:1");
   EXPECT_EQ(run("a", 4), "0-3");

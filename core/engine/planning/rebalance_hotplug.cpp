@@ -116,7 +116,7 @@ Plan RebalancePlanner::plan_other_exclusive_cpus(const Allocation& before) const
     around.keep = before.placement;
     around.keep.cpus &= allowed;
     around.must_retain = true;
-    plan = placer_.plan(ledger_, before.workload, around);
+    plan = reclaim_and_plan(placer_, ledger_, before.workload, around);
     if (is_possible(plan)) return finish(std::move(plan), "", Squeeze::kNone);
   }
   const std::string wanted = wanted_text(before, why_not);
@@ -130,7 +130,7 @@ Plan RebalancePlanner::plan_other_exclusive_cpus(const Allocation& before) const
   }
   Placer::Constraints anywhere;
   anywhere.stay_near = nodes_of(before, *placer_.topology());
-  plan = placer_.plan(ledger_, before.workload, anywhere);
+  plan = reclaim_and_plan(placer_, ledger_, before.workload, anywhere);
   if (is_possible(plan)) {
     return finish(std::move(plan), wanted + "as it runs, it gets the nearest CPUs nevertheless: ", Squeeze::kPlaced);
   }
