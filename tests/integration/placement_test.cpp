@@ -127,11 +127,15 @@ TEST_F(ExclusiveTest, TheLastCpuStaysInThePool) {
   EXPECT_EQ(kernel(web).cpus.size(), 1U);
 }
 
-TEST_F(ExclusiveTest, StoppingTheContainerGivesItsCpuToTheNeighbours) {
+TEST_F(ExclusiveTest, AStoppedContainersCpuIsKeptUntilItsPodIsStopped) {
   const TestPod web = running("web", burstable(250, 64 * kMiB));
   const TestPod trader = running("trader", guaranteed(1000, 64 * kMiB));
-  ASSERT_NE(kernel(web).cpus, pool_);
+  const CpuSet shared = kernel(web).cpus;
+  ASSERT_NE(shared, pool_);
   ASSERT_TRUE(topolet_->stop(trader.container_id).has_value());
+  EXPECT_TRUE(ledger(trader).has_value()) << "for its next attempt";
+  EXPECT_EQ(kernel(web).cpus, shared);
+  ASSERT_TRUE(topolet_->stop(trader.pod).has_value());
   EXPECT_FALSE(ledger(trader).has_value());
   EXPECT_TRUE(becomes([&] { return kernel(web).cpus == pool_; }));
   expect_kernel_is_ledger(web);
@@ -145,13 +149,19 @@ TEST_F(ExclusiveTest, StoppingThePodGivesItsCpuToTheNeighbours) {
   EXPECT_TRUE(becomes([&] { return kernel(web).cpus == pool_; }));
 }
 
-TEST_F(ExclusiveTest, AnExitGivesItsCpuToTheNeighbours) {
+TEST_F(ExclusiveTest, AnExitKeepsTheCpuUntilThePodIsStopped) {
   const TestPod web = running("web", burstable(250, 64 * kMiB));
   const TestPod trader = running("trader", guaranteed(1000, 64 * kMiB));
   const pid_t shell = direct_->inspect(trader.container_id)->pid;
-  // Asked until it is gone: the first process of a PID namespace misses SIGTERM until the shell has set its trap. The
-  // trap makes it end with 0; the CPU of a container that was killed is kept for its restart.
+  // Asked until it is gone: the first process of a PID namespace misses SIGTERM until the shell has set its trap, which
+  // makes it end with 0.
   ASSERT_TRUE(becomes([&] { return kill(shell, SIGTERM) != 0; }));
+  EXPECT_TRUE(becomes([&] {
+    const auto rows = state_->audit("trader");
+    return !rows->empty() && rows->back().event == "kept";
+  }));
+  EXPECT_NE(kernel(web).cpus, pool_);
+  ASSERT_TRUE(topolet_->stop(trader.pod).has_value());
   EXPECT_TRUE(becomes([&] { return !ledger(trader).has_value() && kernel(web).cpus == pool_; }));
 }
 

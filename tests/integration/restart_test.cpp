@@ -20,7 +20,7 @@ TEST_F(RestartTest, AfterAKillTheSameContainersHoldTheSameCpus) {
 
   const TestPod late = running("late", besteffort());
   EXPECT_EQ(kernel(late).cpus, pool_ - alone);
-  ASSERT_TRUE(topolet_->stop(trader.container_id).has_value());
+  ASSERT_TRUE(topolet_->stop(trader.pod).has_value());
   EXPECT_TRUE(becomes([&] { return kernel(web).cpus == pool_ && kernel(late).cpus == pool_; }));
 }
 
@@ -52,6 +52,7 @@ TEST_F(RestartTest, WhatEndedMeanwhileIsGivenBackBeforeTheFirstCreate) {
   daemon_->end(SIGKILL);
   ASSERT_TRUE(direct_->stop(trader.container_id).has_value());
   ASSERT_TRUE(direct_->remove(trader.container_id).has_value());
+  ASSERT_TRUE(direct_->stop(trader.pod).has_value());
   ASSERT_TRUE(daemon_->start().has_value());
   const TestPod web = running("web", besteffort());
   EXPECT_FALSE(ledger(trader).has_value());

@@ -168,6 +168,14 @@ TEST(PodLevelResources, AreNotThoseOfOneWhileAnotherIsBetweenTwoAttempts) {
   }
 }
 
+TEST(PodLevelResources, AreNotSeenWhereAContainerWasStoppedBeforeAnotherIsMade) {
+  SimulatedNode node = with_numa();
+  begin_pod(node, "p", "guaranteed", asking_for(4000));
+  EXPECT_EQ(add(node, "p", "first", asking_for(4000)).mode, "exclusive");
+  node.apply(R"({"op":"stop","pod":"p","container":"first"})");
+  EXPECT_EQ(add(node, "p", "second", asking_for(4000)).mode, "exclusive");
+}
+
 TEST(PodLevelResources, AreNamedWhereAnAnnotationNeedsARequest) {
   SimulatedNode node = with_numa();
   node.apply(R"({"op":"run_pod","pod":"p","qos":"burstable","annotations":{"topolet.io/cpus":"exclusive"},)"

@@ -190,15 +190,17 @@ void CreateContainer::retry(const Allocation& allocation) {
                          [self = shared_from_this()] { self->wait_for_neighbours(); });
 }
 
-/// By the other containers of the pod, also where the CPUs of one are kept for its next attempt. Not by an init
-/// container that has ended.
+/// By the other containers of the pod. One that has ended counts beside those that were made before: it comes back, as
+/// they do. Beside one that is made for the first time it may be an init container, and does not.
 placement::RequestedBeside CreateContainer::requested_beside(
     const std::vector<placement::ContainerKey>& in_sandbox) const {
   placement::RequestedBeside beside;
-  const Allocation* init = deps_.ledger().find_ended_init(workload_.key);
+  const std::vector<std::string> made = deps_.ledger().made_in(workload_.key.sandbox_id);
+  const bool is_new = std::find(made.begin(), made.end(), workload_.key.name) == made.end();
   for (const placement::ContainerKey& key : in_sandbox) {
     const Allocation& other = *deps_.ledger().find(key);
-    if (key.name == workload_.key.name || &other == init) continue;
+    const bool has_ended = other.is_kept() || other.stopping;
+    if (key.name == workload_.key.name || (is_new && has_ended)) continue;
     beside.cpu_milli += other.workload.demand.cpu_request_milli;
     beside.memory_bytes += other.workload.demand.memory_request_bytes;
   }
