@@ -33,10 +33,9 @@ bool NodeRules::reserves(std::string_view name_space) const {
 }
 
 std::optional<CpuSource> cpu_source(const Demand& demand, const ContainerDemand& container, const NodeRules& rules) {
-  using Why = ContainerDemand::Why;
   using Wish = ContainerDemand::Isolated;
-  if (container.why == Why::kDefault && rules.reserves(demand.name_space)) return std::nullopt;
-  if (container.why == Why::kRoundedUp && !may_take_more(demand, rules)) return std::nullopt;
+  if (container.why == ContainerDemand::Why::kDefault && rules.reserves(demand.name_space)) return std::nullopt;
+  if (container.why == ContainerDemand::Why::kRoundedUp && !may_take_more(demand, rules)) return std::nullopt;
   if (rules.isolated == NodeRules::Isolated::kUntold) return CpuSource::kPool;
   const bool counts = container.isolated != Wish::kNone &&
                       (is_given_anyway(container.isolated, rules.isolated) || may_take_more(demand, rules));
