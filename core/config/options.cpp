@@ -294,11 +294,6 @@ placement::ExclusiveRule exclusive_rule(const std::string& value) {
   return value == "annotated" ? placement::ExclusiveRule::kAnnotated : placement::ExclusiveRule::kGuaranteedInteger;
 }
 
-std::string_view name_of(placement::IsolatedRule rule) {
-  if (rule == placement::IsolatedRule::kPrefer) return "prefer";
-  return rule == placement::IsolatedRule::kAlways ? "always" : "annotated";
-}
-
 placement::IsolatedRule isolated_rule(const std::string& value) {
   if (value == "prefer") return placement::IsolatedRule::kPrefer;
   return value == "always" ? placement::IsolatedRule::kAlways : placement::IsolatedRule::kAnnotated;
@@ -438,7 +433,7 @@ std::map<std::string, std::string> options_of_other_plugins(const Options& optio
     if (other.name == plugin) continue;
     for (const auto& [name, value] : other.values) others[other.name + '.' + name] = value;
   }
-  others["placement.isolated"] = std::string(name_of(options.placement.rules.isolated));
+  others["placement.isolated"] = std::string(to_string(options.placement.rules.isolated));
   others["placement.min-shared-cpus"] = std::to_string(options.placement.rules.min_shared_cpus);
   return others;
 }

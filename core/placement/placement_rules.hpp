@@ -17,7 +17,12 @@ enum class WhenFull : std::uint8_t { kDeny, kShare };
 /// Whose exclusive CPUs are among those that the kernel isolates: of containers whose annotation says so; of all if
 /// there are enough, else they are from the pool; of all, and no others.
 enum class IsolatedRule : std::uint8_t { kAnnotated, kPrefer, kAlways };
-std::string_view to_string(IsolatedRule rule);  // "annotated", "prefer", "always"
+
+/// As the option has it.
+constexpr std::string_view to_string(IsolatedRule rule) {
+  if (rule == IsolatedRule::kPrefer) return "prefer";
+  return rule == IsolatedRule::kAlways ? "always" : "annotated";
+}
 
 struct PlacementRules {
   ExclusiveRule exclusive = ExclusiveRule::kGuaranteedInteger;

@@ -195,11 +195,6 @@ CpusAnnotation cpus_annotation(const Workload& workload) {
   return cpus == "none" ? CpusAnnotation::kNone : CpusAnnotation::kAbsent;
 }
 
-std::string_view to_string(IsolatedRule rule) {
-  if (rule == IsolatedRule::kPrefer) return "prefer";
-  return rule == IsolatedRule::kAlways ? "always" : "annotated";
-}
-
 CpuSource cpu_source(const Workload& workload, const PlacementRules& rules) {
   const std::string_view isolated = setting(workload, kIsolatedAnnotation);
   if (isolated == kRequireWord) return CpuSource::kIsolated;

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "core/engine/state/transitions.hpp"
+#include "core/engine/state/end_transitions.hpp"
 
 namespace topolet::engine {
 namespace {

@@ -10,7 +10,6 @@
 #include "core/base/text.hpp"
 #include "core/engine/state/overruled.hpp"
 #include "core/engine/state/stuck.hpp"
-#include "core/engine/state/transitions.hpp"
 
 namespace topolet::engine {
 namespace {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <string_view>
 
 #include "core/engine/state/draft.hpp"
 #include "core/engine/state/events.hpp"
@@ -27,5 +28,10 @@ class EndTransitions {
   const std::chrono::milliseconds now_;
   Draft& draft_;
 };
+
+/// Whether its CPUs are kept for its next attempt when it ends. Where they are not, nobody needs to ask for its exit
+/// code. One that was removed before it was started has no next attempt that would miss them.
+bool keeps_cpus_at_end(const Allocation& allocation, const placement::PlacementRules& rules,
+                       std::string_view cause = "exited");
 
 }  // namespace topolet::engine

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <chrono>
-#include <string_view>
 
 #include "core/engine/state/events.hpp"
 #include "core/engine/state/ledger.hpp"
@@ -15,10 +14,5 @@ namespace topolet::engine {
 /// and event: same transition.
 Transition compute_transition(const Ledger& ledger, const placement::PlacementRules& rules,
                               std::chrono::milliseconds now, const Event& event);
-
-/// Whether its CPUs are kept for its next attempt when it ends. Where they are not, nobody needs to ask for its exit
-/// code. One that was removed before it was started has no next attempt that would miss them.
-bool keeps_cpus_at_end(const Allocation& allocation, const placement::PlacementRules& rules,
-                       std::string_view cause = "exited");
 
 }  // namespace topolet::engine
