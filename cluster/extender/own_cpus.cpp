@@ -7,12 +7,6 @@
 namespace topolet::extender {
 namespace {
 
-Amounts moved(const Amounts& amounts, ResourceId from, ResourceId to) {
-  Amounts moved;
-  for (const Ask& ask : amounts.asks()) moved.set(ask.resource == from ? to : ask.resource, ask.amount);
-  return moved;
-}
-
 bool may_take_more(const Demand& demand, const NodeRules& rules) {
   if (rules.reserves(demand.name_space)) return true;
   if (!rules.exclusive_namespaces) return demand.may_take_more;
@@ -56,8 +50,10 @@ bool has_own_cpus(const Demand& demand, const NodeRules& rules) {
   });
 }
 
-Amounts as_isolated(const Amounts& amounts) { return moved(amounts, kCpu, kIsolatedCpu); }
-
-Amounts as_of_pool(const Amounts& amounts) { return moved(amounts, kIsolatedCpu, kCpu); }
+Amounts as_isolated(const Amounts& amounts) {
+  Amounts isolated;
+  for (const Ask& ask : amounts.asks()) isolated.set(ask.resource == kCpu ? kIsolatedCpu : ask.resource, ask.amount);
+  return isolated;
+}
 
 }  // namespace topolet::extender

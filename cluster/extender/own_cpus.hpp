@@ -19,8 +19,7 @@ CpuSources cpu_sources(const Demand& demand, const NodeRules& rules);
 /// Whether any of its containers has CPUs of its own on a node with these rules.
 bool has_own_cpus(const Demand& demand, const NodeRules& rules);
 
-/// The same amounts with isolated CPUs in place of those of the pool, and the other way round.
+/// The same amounts with isolated CPUs in place of those of the pool.
 Amounts as_isolated(const Amounts& amounts);
-Amounts as_of_pool(const Amounts& amounts);
 
 }  // namespace topolet::extender
