@@ -12,10 +12,10 @@ namespace {
 
 /// How soon to look again at neighbours whose queues have converged, but which the ledger still has on the CPUs.
 constexpr std::chrono::milliseconds kRecheckDelay{20};
-/// From the start: when an update comes into effect at the latest that an earlier run of the daemon sent. Shorter than
-/// anybody waits for neighbours.
-constexpr std::chrono::seconds kLatestUpdate{2};
-static_assert(kLatestUpdate < kNeighboursTimeoutInTurn);
+/// How long after the start an update of an earlier run of the daemon may come into effect. Shorter than anybody waits
+/// for neighbours.
+constexpr std::chrono::seconds kLateUpdates{2};
+static_assert(kLateUpdates < kNeighboursTimeoutInTurn);
 
 }  // namespace
 
@@ -98,7 +98,7 @@ void Mover::on_squeezed(const Allocation& before, const Allocation& after) {
 void Mover::drop_container(const Allocation& allocation) {
   desired_.erase(allocation.container_id);
   blocked_.erase(allocation.container_id);
-  may_come_.erase(allocation.container_id);
+  late_updates_.erase(allocation.container_id);
   overlap_watch_.forget(allocation.container_id);
   overrule_watch_.forget(allocation.container_id);
   stuck_watch_.forget(allocation.container_id);
@@ -198,7 +198,7 @@ void Mover::on_cpuset_written(const std::string& container_id, const ContainerCp
       if (allocation->phase == Phase::kStarting) deps_.committer.commit(event::StartRefused{key});
       break;
     case WriteResult::Kind::kVerified: {
-      if (const auto left = time_until_none_comes(container_id, target.cpus); left.count() > 0) {
+      if (const auto left = late_update_time(container_id, target.cpus); left.count() > 0) {
         return done({ApplyResult::Kind::kUnverified,
                      {Code::kUnavailable, "an update that was sent before topoletd was restarted may still come"},
                      left});
@@ -224,11 +224,12 @@ void Mover::on_cpuset_written(const std::string& container_id, const ContainerCp
   look_for_overlap(container_id, observed.value_or(target.cpus));
 }
 
-/// Of updates that an earlier run of the daemon sent, and that bring the container to others than `cpus`.
-std::chrono::milliseconds Mover::time_until_none_comes(const std::string& container_id, const CpuSet& cpus) const {
-  const auto sent = may_come_.find(container_id);
-  if (sent == may_come_.end() || sent->second.is_subset_of(cpus)) return {};
-  return std::chrono::ceil<std::chrono::milliseconds>(started_at_ + kLatestUpdate - deps_.clock.steady());
+/// Returns how much longer an update of an earlier run of the daemon may bring the container to CPUs other than `cpus`;
+/// not above 0: it cannot.
+std::chrono::milliseconds Mover::late_update_time(const std::string& container_id, const CpuSet& cpus) const {
+  const auto sent = late_updates_.find(container_id);
+  if (sent == late_updates_.end() || sent->second.is_subset_of(cpus)) return {};
+  return std::chrono::ceil<std::chrono::milliseconds>(started_at_ + kLateUpdates - deps_.clock.steady());
 }
 
 ApplyResult Mover::note_failed(const Allocation& allocation, const ContainerCpuset& target, const Error& error) {

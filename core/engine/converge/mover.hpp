@@ -116,9 +116,9 @@ class Mover final : public Observer {
     return overrule_watch_.note_stray(container_id, observed, OverruleWatch::Look::kUnseen);
   }
 
-  /// An update that an earlier run of the daemon sent may still be under way, and bring the container to `cpus`: for a
-  /// while, nobody gets those of them that it is to leave.
-  void note_may_come(const std::string& container_id, const CpuSet& cpus) { may_come_[container_id] = cpus; }
+  /// Notes that an update of an earlier run of the daemon may still be under way, and bring the container to `cpus`:
+  /// for a while, nobody gets those of them that it is to leave.
+  void note_late_update(const std::string& container_id, const CpuSet& cpus) { late_updates_[container_id] = cpus; }
 
   /// Notes where the kernel has it, if that can be read.
   void look_in_kernel(const std::string& container_id);
@@ -143,7 +143,7 @@ class Mover final : public Observer {
   void apply(const std::string& container_id, const ContainerCpuset& target, std::function<void(ApplyResult)> done);
   void on_cpuset_written(const std::string& container_id, const ContainerCpuset& target, const WriteResult& result,
                          const std::function<void(ApplyResult)>& done);
-  std::chrono::milliseconds time_until_none_comes(const std::string& container_id, const CpuSet& cpus) const;
+  std::chrono::milliseconds late_update_time(const std::string& container_id, const CpuSet& cpus) const;
   void on_converged(const std::string& container_id, const ContainerCpuset& applied);
   std::optional<ContainerCpuset> sendable(const std::string& container_id, const ContainerCpuset& durable) const;
   void note_unnoticed(const placement::ContainerKey& key);
@@ -178,7 +178,7 @@ class Mover final : public Observer {
   const Deps deps_;
   std::map<std::string, ContainerCpuset> desired_;  ///< by container, as durable
   std::set<std::string> blocked_;                   ///< containers whose CPUs others have not left
-  std::map<std::string, CpuSet> may_come_;          ///< by container, as an earlier run of the daemon sent
+  std::map<std::string, CpuSet> late_updates_;      ///< by container, as an earlier run of the daemon sent
   const std::chrono::steady_clock::time_point started_at_ = deps_.clock.steady();
   Footprints footprints_;
   OverlapWatch overlap_watch_{{deps_.committer, footprints_, deps_.clock}};

@@ -279,7 +279,7 @@ void Reconciler::open_known(const PassPtr& pass, const cri::ContainerDetail& det
   const CpuSet observed = runs_on | detail.spec_cpus;
   const Recorded recorded(detail);
   if (!is_applied(recorded, desired)) {
-    deps_.mover.note_may_come(container_id, (desired.cpus | own.vacating) - observed);
+    deps_.mover.note_late_update(container_id, (desired.cpus | own.vacating) - observed);
   }
   if (!is_recorded_elsewhere(recorded, desired) && deps_.cpusets.check_kernel(container_id, desired)) {
     // It may be back on CPUs that the ledger has it vacate, since an update or a start that the previous topoletd sent
