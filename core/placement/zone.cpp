@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/base/text.hpp"
+#include "core/placement/candidates.hpp"
 #include "core/placement/settings.hpp"
 
 namespace topolet::placement {

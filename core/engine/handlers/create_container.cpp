@@ -154,7 +154,8 @@ void CreateContainer::decide() {
   const std::vector<placement::ContainerKey> superseded = this->superseded(in_sandbox);
   if (has_earlier_attempt(in_sandbox, superseded) && reconcile_first()) return;
   workload_.demand = told_;
-  workload_ = with_request_of_pod(std::move(workload_), requested_beside(in_sandbox));
+  const placement::RequestedBeside beside = requested_beside(in_sandbox);
+  workload_ = with_request_of_pod(std::move(workload_), beside);
   // Those beside it may have ended.
   if (workload_.demand != told_ && reconcile_first()) return;
   workload_.pod_nodes = deps_.ledger().nodes_of_pod(workload_.key.pod_uid, workload_.key.sandbox_id);
