@@ -1,5 +1,7 @@
 #include "store/store.hpp"
 
+#include <fmt/format.h>
+
 #include <chrono>
 
 #include "tests/store/scratch.hpp"

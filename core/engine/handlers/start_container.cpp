@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/base/log.hpp"
+
 namespace topolet::engine {
 
 void StartContainer::handle(const HandlerDeps& deps, const std::shared_ptr<cri::Call>& call) {

@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "core/placement/candidates.hpp"
 #include "core/placement/reason_codes.hpp"
 #include "core/placement/zone.hpp"
 #include "core/topology/find_device.hpp"
