@@ -241,10 +241,10 @@ void Daemon::make_proxy(const config::DaemonOptions& options) {
   cri::ProxyHooks hooks;
   hooks.intercepted = cri::intercepted_names();
   hooks.observed = cri::observed_names();
-  hooks.on_call = [this](std::shared_ptr<cri::Call> call) { engine_->on_call(std::move(call)); };
-  hooks.on_observed = [this](const cri::ObservedMessage& seen) { engine_->on_observed(seen); };
+  hooks.on_call = [this](const std::shared_ptr<cri::Call>& call) { front_->on_call(call); };
+  hooks.on_observed = [this](const cri::ObservedMessage& seen) { front_->on_observed(seen); };
   hooks.rewritten = cri::status_names();
-  hooks.rewrite = [this](const cri::ObservedMessage& answer) { return engine_->rewrite(answer); };
+  hooks.rewrite = [this](const cri::ObservedMessage& answer) { return front_->rewrite(answer); };
   hooks.on_own_call = [this](std::shared_ptr<cri::OwnCall> call) {
     if (call->socket() == cri::OwnSocket::kWatch) {
       watch_server_->on_call(std::move(call));
@@ -252,7 +252,7 @@ void Daemon::make_proxy(const config::DaemonOptions& options) {
       control_->on_call(std::move(call));
     }
   };
-  hooks.on_connected = [this] { engine_->on_connected(); };
+  hooks.on_connected = [this] { front_->on_connected(); };
   if (metrics_) hooks.on_finished = [this](const cri::FinishedCall& call) { metrics_->on_call(call); };
   proxy_ = std::make_unique<cri::Proxy>(cri::ProxyOptions{.runtime_endpoint = "unix://" + options.runtime,
                                                           .image_endpoint = "unix://" + options.image,
@@ -298,7 +298,10 @@ Status Daemon::make_engine(const config::Options& options, const config::RawConf
         "and those of pods would stay");
     rules.drop_exclusive_quota = false;
   }
+  const operations::DemandRules demand_rules = settings.demand_rules;
+  runtime_client_ = std::make_unique<cri::RuntimeClient>(*proxy_, demand_rules);
   engine_ = std::make_unique<engine::Engine>(std::move(settings), engine_deps(topology, std::move(machine), rules));
+  front_ = std::make_unique<cri::CriFront>(cri::CriFront::Deps{*engine_, demand_rules, *log_});
   if (Status started = engine_->start(); !started) return started;
   watch_->start(topology,
                 {.on_change = [this](engine::Engine::Machine now) { engine_->change_machine(std::move(now)); },
@@ -330,7 +333,7 @@ engine::Engine::Deps Daemon::engine_deps(const std::shared_ptr<const topology::T
   };
   std::vector<engine::Observer*> observers{&denials_};
   if (feed_) observers.insert(observers.end(), {feed_.get(), metrics_.get()});
-  return {.runtime = *proxy_,
+  return {.runtime = *runtime_client_,
           .store = *store_,
           .cpus = std::move(machine.cpus),
           .placer = {.topology = topology,

@@ -19,6 +19,7 @@
 #include "core/base/result.hpp"
 #include "core/config/options.hpp"
 #include "core/control/server.hpp"
+#include "core/cri/messages/runtime_client.hpp"
 #include "core/cri/socket/listener.hpp"
 #include "core/cri/socket/runtime_lock.hpp"
 #include "core/cri/wire/proxy.hpp"
@@ -28,6 +29,7 @@
 #include "core/daemon/take_over.hpp"
 #include "core/daemon/watchdog.hpp"
 #include "core/engine/engine.hpp"
+#include "core/fronts/cri/cri_front.hpp"
 #include "core/machine/machine_watch.hpp"
 #include "core/metrics/metrics.hpp"
 #include "core/plugin/host/control_thread.hpp"
@@ -179,7 +181,9 @@ class Daemon {
   std::unique_ptr<cri::Listener> listener_;
   std::unique_ptr<cri::Proxy> proxy_;
   std::unique_ptr<RuntimeProbe> runtime_probe_;
+  std::unique_ptr<cri::RuntimeClient> runtime_client_;
   std::unique_ptr<engine::Engine> engine_;
+  std::unique_ptr<cri::CriFront> front_;
   std::shared_ptr<const topology::Topology> first_topology_;  ///< until the engine has it
   std::unique_ptr<machine::MachineWatch> watch_;
   std::unique_ptr<control::ControlServer> control_;

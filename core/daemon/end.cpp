@@ -148,6 +148,7 @@ void Daemon::stop() {
     static_cast<void>(engine_.release());
     static_cast<void>(store_.release());
   }
+  front_.reset();
   engine_.reset();
   proxy_.reset();
   watch_server_.reset();

@@ -7,9 +7,6 @@
 
 #include "core/base/log.hpp"
 #include "core/base/text.hpp"
-#include "core/cri/messages/ended_containers.hpp"
-#include "core/cri/messages/intercepted_methods.hpp"
-#include "core/cri/messages/runtime_client.hpp"
 #include "core/engine/converge/cpuset_writer.hpp"
 #include "core/engine/converge/exits.hpp"
 #include "core/engine/converge/mover.hpp"
@@ -18,6 +15,7 @@
 #include "core/engine/converge/rebalancer.hpp"
 #include "core/engine/converge/reconciler.hpp"
 #include "core/engine/converge/shown_quotas.hpp"
+#include "core/engine/handlers/awaited_outcomes.hpp"
 #include "core/engine/handlers/create_container.hpp"
 #include "core/engine/handlers/handler_deps.hpp"
 #include "core/engine/handlers/pod_sandboxes.hpp"
@@ -80,17 +78,22 @@ Result<std::int64_t> check_capacity(const Engine::CapacityRequest& request, cons
   return nominal_milli(&topology, request.node);
 }
 
+/// An operation that waits until the ledger has been compared with the runtime once.
+struct DeferredOperation {
+  std::shared_ptr<operations::Operation> operation;
+  std::function<void()> handle;
+};
+
 }  // namespace
 
-/// What is done on the loop's thread, and what it is done with.
+/// The part that works on the loop's thread, and what it works with.
 struct Engine::Impl {
   // By reference, as `deps` is read for `loaded` too, in whatever order.
   Impl(Options&& options, Deps&& deps, LoadedLedger loaded);
 
   void begin();
   bool stop();
-  void handle(const std::shared_ptr<cri::Call>& call);
-  void dispatch(const cri::Interception& interception, const std::shared_ptr<cri::Call>& call);
+  void when_reconciled(std::shared_ptr<operations::Operation> operation, std::function<void()> handle);
   void reconcile_at_start();
   void release_deferred(const Status& status);
   void tick();
@@ -109,7 +112,6 @@ struct Engine::Impl {
   const std::uint64_t newest_lost_generation;
   const std::vector<Observer*> observers;
   std::unique_ptr<Loop> loop;
-  cri::RuntimeClient client;
   Placer placer;
   Committer committer;
   PlacedHandlers placed_handlers;
@@ -122,13 +124,14 @@ struct Engine::Impl {
   Rebalancer rebalancer;
   PluginEvents plugin_events;
   KubeletStatic kubelet_static;
+  AwaitedOutcomes awaited_outcomes;
   Reconciler reconciler;
   const HandlerDeps handler_deps;
 
   bool reconciled = false;
   bool warned_unreachable = false;  ///< that the runtime cannot be asked
   std::chrono::steady_clock::time_point last_reconcile{};
-  std::vector<std::shared_ptr<cri::Call>> deferred_calls;
+  std::vector<DeferredOperation> deferred_operations;
 };
 
 Engine::Impl::Impl(Options&& given, Deps&& deps, LoadedLedger loaded)
@@ -140,7 +143,6 @@ Engine::Impl::Impl(Options&& given, Deps&& deps, LoadedLedger loaded)
       newest_lost_generation(deps.store.report().newest_lost_generation),
       observers(std::move(deps.observers)),
       loop(std::move(deps.loop)),
-      client(deps.runtime, options.demand_rules),
       placer(std::move(deps.placer)),
       committer({*loop, deps.store, options.writer_options, placer.rules(), clock.clock(), deps.log},
                 std::move(loaded.ledger)),
@@ -148,13 +150,14 @@ Engine::Impl::Impl(Options&& given, Deps&& deps, LoadedLedger loaded)
       confiner(
           {*loop, committer, PodCgroups(deps.kernel.hierarchy()), placed_handlers, options.confine_foreign, deps.log}),
       pod_quotas({*loop, committer, deps.kernel.quota_hierarchy(), deps.log}),
-      cpusets({*loop, client, std::move(deps.kernel), deps.log}),
+      cpusets({*loop, deps.runtime, options.demand_rules, std::move(deps.kernel), deps.log}),
       exits(committer, cpusets),
       mover({*loop, committer, cpusets, exits, options.start_grace, clock.clock(), deps.log}),
       rebalancer({*loop, committer, placer, mover, clock.clock(), deps.log}),
       plugin_events(committer,
                     {*loop, placer, std::move(deps.any_plugin_handles_events), std::move(deps.publish_event)}),
       kubelet_static(committer, loaded.told_of_kubelet, deps.log),
+      awaited_outcomes(clock.clock(), options.doubt_timeout),
       reconciler({*loop, committer, placer, cpusets, mover, exits, rebalancer, placed_handlers,
                   newest_lost_generation > 0, options.doubt_timeout, options.start_grace, clock.clock(), deps.log,
                   options.kubelet_cpus, why_creates_are_unknown(loaded, deps.store.report())}),
@@ -168,6 +171,7 @@ Engine::Impl::Impl(Options&& given, Deps&& deps, LoadedLedger loaded)
                    reconciler,
                    placed_handlers,
                    kubelet_static,
+                   awaited_outcomes,
                    options.demand_rules,
                    log} {}
 
@@ -196,7 +200,8 @@ void Engine::Impl::begin() {
 bool Engine::Impl::stop() {
   loop->stop();
   const bool ended = committer.stop();
-  deferred_calls.clear();
+  deferred_operations.clear();
+  awaited_outcomes.drop();
   return ended;
 }
 
@@ -284,35 +289,12 @@ void Engine::Impl::change_capacity(const CapacityRequest& request, const OnCapac
   committer.commit(event::CapacityTold{request.node, milli, request.until, request.source}, when_done);
 }
 
-void Engine::Impl::handle(const std::shared_ptr<cri::Call>& call) {
-  const cri::Interception* interception = cri::find_interception(call->method());
-  if (interception == nullptr) return pass_through(call);
-  if (!reconciled && interception->needs_ledger) {
-    deferred_calls.push_back(call);
-  } else {
-    dispatch(*interception, call);
-  }
-}
-
-void Engine::Impl::dispatch(const cri::Interception& interception, const std::shared_ptr<cri::Call>& call) {
-  switch (interception.method) {
-    case cri::InterceptedMethod::kRunPodSandbox:
-      return handle_run_pod_sandbox(handler_deps, call);
-    case cri::InterceptedMethod::kStopPodSandbox:
-      return handle_stop_pod_sandbox(handler_deps, call);
-    case cri::InterceptedMethod::kRemovePodSandbox:
-      return handle_remove_pod_sandbox(handler_deps, call);
-    case cri::InterceptedMethod::kCreateContainer:
-      return CreateContainer::handle(handler_deps, call);
-    case cri::InterceptedMethod::kStartContainer:
-      return StartContainer::handle(handler_deps, call);
-    case cri::InterceptedMethod::kStopContainer:
-      return StopContainer::handle(handler_deps, call);
-    case cri::InterceptedMethod::kRemoveContainer:
-      return handle_remove_container(handler_deps, call);
-    case cri::InterceptedMethod::kUpdateContainerResources:
-      return UpdateContainerResources::handle(handler_deps, call);
-  }
+/// Runs `handle` on the loop, once the ledger has been compared with the runtime.
+void Engine::Impl::when_reconciled(std::shared_ptr<operations::Operation> operation, std::function<void()> handle) {
+  loop->post([this, operation = std::move(operation), handle = std::move(handle)]() mutable {
+    if (reconciled) return handle();
+    deferred_operations.push_back({std::move(operation), std::move(handle)});
+  });
 }
 
 void Engine::Impl::reconcile_at_start() {
@@ -342,13 +324,13 @@ void Engine::Impl::release_deferred(const Status& status) {
       for (Observer* observer : observers) observer->on_reconciled();
     });
   }
-  std::vector<std::shared_ptr<cri::Call>> held;
-  held.swap(deferred_calls);
-  for (const std::shared_ptr<cri::Call>& call : held) {
+  std::vector<DeferredOperation> held;
+  held.swap(deferred_operations);
+  for (const DeferredOperation& deferred : held) {
     if (reconciled) {
-      dispatch(*cri::find_interception(call->method()), call);
+      deferred.handle();
     } else {
-      call->reject(
+      deferred.operation->reject(
           {Code::kUnavailable, "topolet places no container before it knows what runs: " + status.error().message});
     }
   }
@@ -366,6 +348,7 @@ void Engine::Impl::tick_plugins() {
 void Engine::Impl::tick() {
   loop->after(kTick, [this] { tick(); });
   follow_clock();
+  awaited_outcomes.expire();
   if (!committer.ledger().told_capacities().empty()) committer.commit(event::CapacityTimePassed{});
   if (!reconciled) return;
   reconciler.expire();
@@ -464,13 +447,40 @@ void Engine::verify_cpusets() {
   impl_->loop->post([this] { impl_->mover.verify_all_in_kernel(); });
 }
 
-void Engine::on_call(std::shared_ptr<cri::Call> call) {
-  const cri::Interception* interception = cri::find_interception(call->method());
-  // Its handler needs no hop to the loop: there is nothing to decide before the runtime is asked.
-  if (interception != nullptr && interception->method == cri::InterceptedMethod::kRemoveContainer) {
-    return impl_->dispatch(*interception, call);
-  }
-  impl_->loop->post([this, call = std::move(call)] { impl_->handle(call); });
+void Engine::create(std::shared_ptr<operations::CreateOperation> operation) {
+  impl_->when_reconciled(operation, [this, operation] { CreateContainer::handle(impl_->handler_deps, operation); });
+}
+
+void Engine::update(std::shared_ptr<operations::UpdateOperation> operation) {
+  impl_->when_reconciled(operation,
+                         [this, operation] { UpdateContainerResources::handle(impl_->handler_deps, operation); });
+}
+
+void Engine::start(std::shared_ptr<operations::TargetOperation> operation) {
+  impl_->when_reconciled(operation, [this, operation] { StartContainer::handle(impl_->handler_deps, operation); });
+}
+
+void Engine::stop(std::shared_ptr<operations::TargetOperation> operation) {
+  impl_->loop->post(
+      [this, operation = std::move(operation)] { StopContainer::handle(impl_->handler_deps, operation); });
+}
+
+/// Needs no hop to the loop: there is nothing to decide before it is done.
+void Engine::remove(std::shared_ptr<operations::TargetOperation> operation) {
+  handle_remove_container(impl_->handler_deps, operation);
+}
+
+void Engine::run_sandbox(std::shared_ptr<operations::RunSandboxOperation> operation) {
+  impl_->loop->post([this, operation = std::move(operation)] { handle_run_sandbox(impl_->handler_deps, operation); });
+}
+
+void Engine::stop_sandbox(std::shared_ptr<operations::TargetOperation> operation) {
+  impl_->loop->post([this, operation = std::move(operation)] { handle_stop_sandbox(impl_->handler_deps, operation); });
+}
+
+void Engine::remove_sandbox(std::shared_ptr<operations::TargetOperation> operation) {
+  impl_->loop->post(
+      [this, operation = std::move(operation)] { handle_remove_sandbox(impl_->handler_deps, operation); });
 }
 
 void Engine::on_connected() {
@@ -480,18 +490,19 @@ void Engine::on_connected() {
   });
 }
 
-std::optional<std::string> Engine::rewrite(const cri::ObservedMessage& answer) const {
-  return impl_->shown_quotas.rewrite(answer);
-}
-
-void Engine::on_observed(const cri::ObservedMessage& observation) {
-  std::vector<cri::EndedContainer> ended = cri::read_ended_containers(observation);
-  if (ended.empty()) return;
-  impl_->loop->post([this, ended = std::move(ended)] {
-    for (const cri::EndedContainer& container : ended) {
-      impl_->exits.report(container.id, {Exit::Kind::kExited, container.exit_code});
+void Engine::on_exits(std::vector<operations::ExitSeen> exits) {
+  if (exits.empty()) return;
+  impl_->loop->post([this, exits = std::move(exits)] {
+    for (const operations::ExitSeen& exit : exits) {
+      impl_->exits.report(exit.container_id, {Exit::Kind::kExited, exit.exit_code});
     }
   });
+}
+
+bool Engine::shows_quotas() const { return !impl_->shown_quotas.empty(); }
+
+std::optional<operations::CfsQuota> Engine::quota_to_show(const std::string& container_id) const {
+  return impl_->shown_quotas.quota_of(container_id);
 }
 
 }  // namespace topolet::engine

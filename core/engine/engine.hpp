@@ -1,9 +1,9 @@
-// The core behind the proxy: takes intercepted calls, keeps the ledger, and reconciles it with the runtime.
+// The core behind the front ends: takes their operations, keeps the ledger, and reconciles it with the runtime.
 //
 // The room core/engine, namespace topolet::engine: everything that decides a container's future, on one thread. Its
 // README.md walks through a create, a start, an update, an exit and a restart. The engine is given its runtime, its
-// store and a way to decide. It may include core/base, core/cri and core/cri/messages, core/placement, core/topology,
-// the store, and of core/plugin only the plain values of the events that plugins hear.
+// store and a way to decide. It may include core/base, core/operations, core/placement, core/topology, the store,
+// and of core/plugin only the plain values of the events that plugins hear.
 #pragma once
 
 #include <chrono>
@@ -21,8 +21,6 @@
 #include "core/base/index_set.hpp"
 #include "core/base/log_fwd.hpp"
 #include "core/base/result.hpp"
-#include "core/cri/call.hpp"
-#include "core/cri/messages/requests.hpp"
 #include "core/engine/converge/kubelet_cpus.hpp"
 #include "core/engine/converge/overlap.hpp"
 #include "core/engine/converge/process_cgroups.hpp"
@@ -35,6 +33,8 @@
 #include "core/engine/state/setup.hpp"
 #include "core/engine/state/told_capacity.hpp"
 #include "core/engine/state/writer_options.hpp"
+#include "core/operations/operation.hpp"
+#include "core/operations/runtime.hpp"
 #include "core/placement/runtime_handlers.hpp"
 #include "core/plugin/host/container_event.hpp"
 
@@ -132,7 +132,7 @@ struct EngineSummary {
 
 /// The public functions but start() and stop() may be called from any thread; only summary() waits. Everything else
 /// happens on the engine's own loop.
-class Engine {
+class Engine final : public operations::OperationHandler {
  public:
   struct Options {
     placement::RuntimeHandlers runtime_handlers;  ///< whose containers are placed
@@ -142,13 +142,13 @@ class Engine {
     std::chrono::milliseconds first_reconcile_retry{500};
     std::chrono::milliseconds start_grace = std::chrono::seconds(10);
     WriterOptions writer_options = {};
-    cri::DemandRules demand_rules = {};
+    operations::DemandRules demand_rules = {};
     KubeletCpus kubelet_cpus = {};    ///< that containers had from a kubelet before the start
     std::optional<Setup> setup = {};  ///< what the first decisions are made with, for the audit
   };
   using Machine = engine::Machine;
   struct Deps {
-    cri::Runtime& runtime;
+    operations::ContainerRuntime& runtime;
     store::Store& store;
     CpuInventory cpus;
     PlacerDeps placer;
@@ -166,7 +166,7 @@ class Engine {
     std::unique_ptr<Loop> loop = std::make_unique<ThreadLoop>();
   };
   Engine(Options options, Deps deps);
-  ~Engine();
+  ~Engine() override;
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
@@ -241,12 +241,18 @@ class Engine {
   /// The kernel may have changed the CPUs of containers: whoever has others than it should, or fewer, is repaired.
   void verify_cpusets();
 
-  void on_call(std::shared_ptr<cri::Call> call);
-  /// The answer as the client is to have it; none where it stays as it came. At once, on the caller's thread.
-  std::optional<std::string> rewrite(const cri::ObservedMessage& answer) const;
-  /// Reads it at once, on the caller's thread.
-  void on_observed(const cri::ObservedMessage& observation);
-  void on_connected();
+  void create(std::shared_ptr<operations::CreateOperation> operation) override;
+  void update(std::shared_ptr<operations::UpdateOperation> operation) override;
+  void start(std::shared_ptr<operations::TargetOperation> operation) override;
+  void stop(std::shared_ptr<operations::TargetOperation> operation) override;
+  void remove(std::shared_ptr<operations::TargetOperation> operation) override;
+  void run_sandbox(std::shared_ptr<operations::RunSandboxOperation> operation) override;
+  void stop_sandbox(std::shared_ptr<operations::TargetOperation> operation) override;
+  void remove_sandbox(std::shared_ptr<operations::TargetOperation> operation) override;
+  void on_exits(std::vector<operations::ExitSeen> exits) override;
+  void on_connected() override;
+  bool shows_quotas() const override;
+  std::optional<operations::CfsQuota> quota_to_show(const std::string& container_id) const override;
 
  private:
   struct Impl;

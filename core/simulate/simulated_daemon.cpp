@@ -4,6 +4,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include "core/cri/messages/runtime_client.hpp"
+#include "core/fronts/cri/cri_front.hpp"
 #include "core/machine/machine.hpp"
 #include "core/plugin/host/check_annotations.hpp"
 #include "core/simulate/recording_store.hpp"
@@ -28,9 +30,11 @@ void add_lost_votes(const plugin::PolicyThread& policies, std::map<std::string, 
 
 /// What ends with the process. The engine goes first, then its policies.
 struct SimulatedDaemon::Run {
-  Run(SimulatedRuntime& runtime, std::optional<KillPoint>& kill, store::Store& kept,
-      std::vector<store::DecidedRow>& decisions)
-      : connection(runtime, kill), store(kept, decisions, [this] { return connection.killed(); }) {}
+  Run(SimulatedRuntime& runtime, std::optional<KillPoint>& kill, const operations::DemandRules& rules,
+      store::Store& kept, std::vector<store::DecidedRow>& decisions)
+      : connection(runtime, kill),
+        runtime_client(connection, rules),
+        store(kept, decisions, [this] { return connection.killed(); }) {}
   ~Run() {
     if (watch) watch->stop();
     if (engine) engine->stop();
@@ -52,6 +56,7 @@ struct SimulatedDaemon::Run {
   }
 
   RuntimeConnection connection;
+  cri::RuntimeClient runtime_client;
   RecordingStore store;
   std::vector<plugin::PluginVote> votes;
   placement::KnownAnnotations annotations = placement::core_annotations();
@@ -59,6 +64,7 @@ struct SimulatedDaemon::Run {
   std::unique_ptr<WatchSocket> watch;
   SimulatedLoop* loop = nullptr;  ///< the engine's
   std::unique_ptr<engine::Engine> engine;
+  std::unique_ptr<cri::CriFront> front;
 };
 
 SimulatedDaemon::SimulatedDaemon(const plugin::LoadedConfig& setup, SimulatedRuntime& runtime, std::timed_mutex& busy)
@@ -165,7 +171,10 @@ Status SimulatedDaemon::open_watch_socket(Run& run) {
 
 Status SimulatedDaemon::begin_run() {
   ++runs_;
-  run_ = std::make_unique<Run>(runtime_, kill_, *store_, decisions_);
+  const config::PlacementOptions& placement = setup_.config.options.placement;
+  engine::Engine::Options options = machine::engine_options(placement, *machine_.topology);
+  memory_total_bytes_ = options.demand_rules.memory_total_bytes;
+  run_ = std::make_unique<Run>(runtime_, kill_, options.demand_rules, *store_, decisions_);
   Run& run = *run_;
   if (Status made = make_policies(run); !made) return made;
   if (Status opened = open_watch_socket(run); !opened) return opened;
@@ -177,15 +186,12 @@ Status SimulatedDaemon::begin_run() {
       run.loop->after(options_.update_time(), std::move(update));
     };
   }
-  const config::PlacementOptions& placement = setup_.config.options.placement;
-  engine::Engine::Options options = machine::engine_options(placement, *machine_.topology);
   options.writer_options.thread = engine::WriterThread::kLoop;
   options.writer_options.transaction_time = options_.transaction_time;
-  memory_total_bytes_ = options.demand_rules.memory_total_bytes;
   run.engine = std::make_unique<engine::Engine>(
       options,
       engine::Engine::Deps{
-          .runtime = run.connection,
+          .runtime = run.runtime_client,
           .store = run.store,
           .cpus = machine_.cpus,
           .placer = {.topology = machine_.topology,
@@ -205,6 +211,7 @@ Status SimulatedDaemon::begin_run() {
           .observers =
               run.watch ? std::vector<engine::Observer*>{&run.watch->observer()} : std::vector<engine::Observer*>(),
           .loop = std::move(loop)});
+  run.front = std::make_unique<cri::CriFront>(cri::CriFront::Deps{*run.engine, options.demand_rules, *log_});
   return run.engine->start();
 }
 
@@ -251,7 +258,7 @@ cri::RuntimeResponse SimulatedDaemon::call(const std::string& method, const std:
 std::optional<cri::RuntimeResponse> SimulatedDaemon::call_once(const std::string& method, const std::string& request) {
   const std::uint64_t run = runs_;
   const auto call = std::make_shared<SimulatedCall>(method, request, run_->connection);
-  run_->engine->on_call(call);
+  run_->front->on_call(call);
   run_until_idle();
   const std::chrono::milliseconds timeout = time_.now() + kCallTimeout;
   // While the engine holds on to it, it waits for time to pass.
@@ -264,7 +271,7 @@ std::optional<cri::RuntimeResponse> SimulatedDaemon::call_once(const std::string
 }
 
 void SimulatedDaemon::observe(const cri::ObservedMessage& observation) {
-  run_->engine->on_observed(observation);
+  run_->front->on_observed(observation);
   run_until_idle();
 }
 

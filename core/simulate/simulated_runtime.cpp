@@ -244,11 +244,11 @@ std::optional<CpuSet> SimulatedRuntime::kernel_cpus(std::int64_t pid) const {
   return container->kernel_cpus;
 }
 
-cri::ToldResources SimulatedRuntime::kernel_resources(std::int64_t pid) const {
+operations::ToldResources SimulatedRuntime::kernel_resources(std::int64_t pid) const {
   const Container* container = find_running(pid);
   if (container == nullptr || tells_ == RuntimeTells::kProcessAlone) return {};
   const lens::Resources& now = container->resources;
-  return {.qos = cri::qos_of_cgroup(container->cgroup),
+  return {.qos = operations::qos_of_cgroup(container->cgroup),
           .cpu_period_us = now.cpu_period_us(),
           .cpu_quota_us = now.cpu_quota_us(),
           .cpu_shares = now.cpu_shares(),

@@ -13,7 +13,7 @@
 #include "core/base/index_set.hpp"
 #include "core/base/result.hpp"
 #include "core/cri/call.hpp"
-#include "core/cri/messages/demand.hpp"
+#include "core/operations/demand.hpp"
 
 namespace topolet::lens {
 class CreateContainerRequest;
@@ -86,7 +86,7 @@ class SimulatedRuntime {
   /// What the kernel says of a process; none where nobody has said where it runs, or there is no such process.
   std::optional<CpuSet> kernel_cpus(std::int64_t pid) const;
   /// What the kernel says of its resources: its cgroup's path, and the files there, as of cgroup v1.
-  cri::ToldResources kernel_resources(std::int64_t pid) const;
+  operations::ToldResources kernel_resources(std::int64_t pid) const;
 
   std::vector<RunningContainer> running() const;
   /// Called after each call that was done and changed something, before its answer goes back.

@@ -11,14 +11,14 @@
 namespace topolet::testing {
 namespace {
 
-using cri::EndedContainer;
+using operations::ExitSeen;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
 constexpr std::int32_t kRunning = 1;
 constexpr std::int32_t kExited = 2;
 
-std::vector<EndedContainer> read(const std::string& method, const std::string& answer) {
+std::vector<ExitSeen> read(const std::string& method, const std::string& answer) {
   const std::string path = "/runtime.v1.RuntimeService/" + method;
   return cri::read_ended_containers({path, {answer}});
 }
@@ -41,9 +41,9 @@ TEST(EndedContainers, AreTheExitedOnesOfAList) {
   add(list, "", kExited);
   add(list, "ended too", kExited);
   EXPECT_THAT(read("ListContainers", list.SerializeAsString()),
-              ElementsAre(EndedContainer{"ended", {}}, EndedContainer{"ended too", {}}));
+              ElementsAre(ExitSeen{"ended", {}}, ExitSeen{"ended too", {}}));
   EXPECT_THAT(read("StreamContainers", list.SerializeAsString()),
-              ElementsAre(EndedContainer{"ended", {}}, EndedContainer{"ended too", {}}));
+              ElementsAre(ExitSeen{"ended", {}}, ExitSeen{"ended too", {}}));
 }
 
 TEST(EndedContainers, HaveTheirExitCodeFromAContainerStatus) {
@@ -54,11 +54,11 @@ TEST(EndedContainers, HaveTheirExitCodeFromAContainerStatus) {
   response.add_info()->set_value("{}");
   EXPECT_THAT(read("ContainerStatus", response.SerializeAsString()), IsEmpty());
   status.set_state(kExited);
-  EXPECT_THAT(read("ContainerStatus", response.SerializeAsString()), ElementsAre(EndedContainer{"web", 0}));
+  EXPECT_THAT(read("ContainerStatus", response.SerializeAsString()), ElementsAre(ExitSeen{"web", 0}));
   status.set_exit_code(137);
-  EXPECT_THAT(read("ContainerStatus", response.SerializeAsString()), ElementsAre(EndedContainer{"web", 137}));
+  EXPECT_THAT(read("ContainerStatus", response.SerializeAsString()), ElementsAre(ExitSeen{"web", 137}));
   status.set_exit_code(-1);
-  EXPECT_THAT(read("ContainerStatus", response.SerializeAsString()), ElementsAre(EndedContainer{"web", -1}));
+  EXPECT_THAT(read("ContainerStatus", response.SerializeAsString()), ElementsAre(ExitSeen{"web", -1}));
 }
 
 TEST(EndedContainers, AreTheStoppedAndDeletedOnesOfEvents) {
@@ -70,7 +70,7 @@ TEST(EndedContainers, AreTheStoppedAndDeletedOnesOfEvents) {
   }
   for (const std::int32_t stopped_or_deleted : {2, 3}) {
     event.set_type(stopped_or_deleted);
-    EXPECT_THAT(read("GetContainerEvents", event.SerializeAsString()), ElementsAre(EndedContainer{"web", {}}));
+    EXPECT_THAT(read("GetContainerEvents", event.SerializeAsString()), ElementsAre(ExitSeen{"web", {}}));
   }
   event.set_container_id("");
   EXPECT_THAT(read("GetContainerEvents", event.SerializeAsString()), IsEmpty());
@@ -87,7 +87,7 @@ TEST(EndedContainers, EndWithWhatCannotBeRead) {
     if (size < whole.size()) {
       EXPECT_THAT(ended, IsEmpty()) << size;
     } else {
-      EXPECT_THAT(ended, ElementsAre(EndedContainer{"ended", {}})) << size;
+      EXPECT_THAT(ended, ElementsAre(ExitSeen{"ended", {}})) << size;
     }
   }
   EXPECT_THAT(read("ListContainers", "\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff"), IsEmpty());
@@ -118,7 +118,7 @@ TEST(EndedContainers, AreTheSameInWhateverPiecesAListComes) {
       ASSERT_TRUE(container.MergeFromString(unknown));
     }
     const std::string answer = list.SerializeAsString();
-    std::vector<EndedContainer> expected;
+    std::vector<ExitSeen> expected;
     for (const lens::Container& container : list.containers()) {
       if (container.state() == kExited) expected.push_back({container.id(), {}});
     }

@@ -19,7 +19,7 @@ using ::testing::Pair;
 namespace api = ::runtime::v1;
 
 constexpr std::int64_t kGiB = std::int64_t{1} << 30;
-constexpr DemandRules kRules{.memory_total_bytes = 100 * kGiB};
+constexpr operations::DemandRules kRules{.memory_total_bytes = 100 * kGiB};
 const std::string kGarbage = "\x0f\xff\xff";
 
 api::CreateContainerRequest minimal_create() {
@@ -193,13 +193,13 @@ TEST(ReadRunPodSandbox, KnowsThePod) {
   request.mutable_config()->mutable_metadata()->set_namespace_("shop");
   request.set_runtime_handler("kata");
   (*request.mutable_config()->mutable_annotations())["topolet.io/cpus"] = "none";
-  const Sandbox expected{.id = {},
-                         .pod_uid = "uid-1",
-                         .pod_namespace = "shop",
-                         .pod_name = "web-0",
-                         .runtime_handler = "kata",
-                         .ready = true,
-                         .annotations = {{"topolet.io/cpus", "none"}}};
+  const operations::Sandbox expected{.id = {},
+                                     .pod_uid = "uid-1",
+                                     .pod_namespace = "shop",
+                                     .pod_name = "web-0",
+                                     .runtime_handler = "kata",
+                                     .ready = true,
+                                     .annotations = {{"topolet.io/cpus", "none"}}};
   EXPECT_EQ(*read_run_pod_sandbox(request.SerializeAsString()), expected);
   EXPECT_TRUE(read_run_pod_sandbox({}).has_value()) << "what is wrong with it is the runtime's to say";
 }
@@ -312,7 +312,8 @@ TEST(PatchUpdate, ChangesTheCpusetAndNothingElse) {
 TEST(PatchQuota, SetsTheQuotaAndItsPeriodOnlyWhereThereIsOne) {
   const std::string create = guaranteed_create().SerializeAsString();
   api::CreateContainerRequest merged;
-  ASSERT_TRUE(merged.ParseFromString(create + patch_create_container(CpuSet{0}, {}, {}, CfsQuota{-1, 50000})));
+  ASSERT_TRUE(
+      merged.ParseFromString(create + patch_create_container(CpuSet{0}, {}, {}, operations::CfsQuota{-1, 50000})));
   EXPECT_EQ(merged.config().linux().resources().cpu_quota(), -1);
   EXPECT_EQ(merged.config().linux().resources().cpu_period(), 50000);
   ASSERT_TRUE(merged.ParseFromString(create + patch_create_container(CpuSet{0}, {})));
@@ -320,21 +321,21 @@ TEST(PatchQuota, SetsTheQuotaAndItsPeriodOnlyWhereThereIsOne) {
 
   api::UpdateContainerResourcesRequest update;
   update.mutable_linux()->set_cpu_quota(300000);
-  const std::string patch = patch_update_container_resources(CpuSet{0}, {}, CfsQuota{-1, 100000});
+  const std::string patch = patch_update_container_resources(CpuSet{0}, {}, operations::CfsQuota{-1, 100000});
   ASSERT_TRUE(update.ParseFromString(update.SerializeAsString() + patch));
   EXPECT_EQ(update.linux().cpu_quota(), -1);
 }
 
 TEST(ApplyUpdate, NotesThePeriodOfTheLimit) {
-  UpdateRequest update;
+  operations::ResourceUpdate update;
   update.cpu_quota_us = 75000;
   update.cpu_period_us = 50000;
-  const placement::Demand after = apply_update({}, update);
+  const placement::Demand after = operations::apply_update({}, update);
   EXPECT_EQ(after.cpu_limit_milli, 1500);
   EXPECT_EQ(after.cpu_period_us, 50000);
-  EXPECT_EQ(quota_of(after), (CfsQuota{75000, 50000})) << "as it was asked for";
+  EXPECT_EQ(operations::quota_of(after), (operations::CfsQuota{75000, 50000})) << "as it was asked for";
   update.cpu_quota_us = -1;
-  EXPECT_EQ(quota_of(apply_update(after, update)), std::nullopt);
+  EXPECT_EQ(operations::quota_of(operations::apply_update(after, update)), std::nullopt);
 }
 
 TEST(ApplyUpdate, TakesZeroAsUnchanged) {
@@ -344,32 +345,32 @@ TEST(ApplyUpdate, TakesZeroAsUnchanged) {
                                  .memory_request_estimated = true,
                                  .memory_limit_bytes = 2 * kGiB,
                                  .hugepage_limit_bytes = {{"2MB", 1}}};
-  EXPECT_EQ(apply_update(before, {}), before);
-  UpdateRequest period_only;
+  EXPECT_EQ(operations::apply_update(before, {}), before);
+  operations::ResourceUpdate period_only;
   period_only.cpu_period_us = 50000;
-  EXPECT_EQ(apply_update(before, period_only), before);
-  UpdateRequest pages;
+  EXPECT_EQ(operations::apply_update(before, period_only), before);
+  operations::ResourceUpdate pages;
   pages.hugepage_limit_bytes = {{"1GB", 7}};
-  EXPECT_EQ(apply_update(before, pages).hugepage_limit_bytes,
+  EXPECT_EQ(operations::apply_update(before, pages).hugepage_limit_bytes,
             (std::map<std::string, std::int64_t>{{"1GB", 7}, {"2MB", 1}}));
 }
 
 TEST(ApplyUpdate, FollowsAResizeOfTheCpu) {
   placement::Demand before;
   before.cpu_request_milli = before.cpu_limit_milli = 2000;
-  UpdateRequest update;
+  operations::ResourceUpdate update;
   update.cpu_shares = 2560;
   update.cpu_quota_us = 250000;
   update.cpu_period_us = 100000;
-  EXPECT_EQ(apply_update(before, update).cpu_request_milli, 2500);
-  EXPECT_EQ(apply_update(before, update).cpu_limit_milli, 2500);
+  EXPECT_EQ(operations::apply_update(before, update).cpu_request_milli, 2500);
+  EXPECT_EQ(operations::apply_update(before, update).cpu_limit_milli, 2500);
   update = {};
   update.cpu_quota_us = -1;
-  EXPECT_EQ(apply_update(before, update).cpu_limit_milli, 0);
-  EXPECT_EQ(apply_update(before, update).cpu_request_milli, 2000);
+  EXPECT_EQ(operations::apply_update(before, update).cpu_limit_milli, 0);
+  EXPECT_EQ(operations::apply_update(before, update).cpu_request_milli, 2000);
   update = {};
   update.cpu_shares = 2;
-  EXPECT_EQ(apply_update(before, update).cpu_request_milli, 0);
+  EXPECT_EQ(operations::apply_update(before, update).cpu_request_milli, 0);
 }
 
 TEST(ApplyUpdate, ReadsABurstableContainersRequestAsACreateDoes) {
@@ -377,44 +378,46 @@ TEST(ApplyUpdate, ReadsABurstableContainersRequestAsACreateDoes) {
   before.memory_request_bytes = kGiB;
   before.memory_request_estimated = true;
   before.memory_limit_bytes = 2 * kGiB;
-  const DemandRules machine{.memory_total_bytes = 1000 * kGiB};
-  UpdateRequest update;
+  const operations::DemandRules machine{.memory_total_bytes = 1000 * kGiB};
+  operations::ResourceUpdate update;
   update.memory_limit_bytes = 60 * kGiB;
   update.oom_score_adj = 960;
-  const placement::Demand after = apply_update(before, update, machine);
+  const placement::Demand after = operations::apply_update(before, update, machine);
   EXPECT_EQ(after.memory_request_bytes, 40 * kGiB);
   EXPECT_TRUE(after.memory_request_estimated);
   update.memory_limit_bytes = 30 * kGiB;
-  EXPECT_EQ(apply_update(before, update, machine).memory_request_bytes, 30 * kGiB) << "never more than the limit";
+  EXPECT_EQ(operations::apply_update(before, update, machine).memory_request_bytes, 30 * kGiB)
+      << "never more than the limit";
   for (const std::int64_t of_another_class : {std::int64_t{-997}, std::int64_t{1000}}) {
     update.oom_score_adj = of_another_class;
-    EXPECT_EQ(apply_update(before, update, machine).memory_request_bytes, kGiB) << of_another_class;
+    EXPECT_EQ(operations::apply_update(before, update, machine).memory_request_bytes, kGiB) << of_another_class;
   }
   for (const std::int64_t may_be_any : {std::int64_t{3}, std::int64_t{999}}) {
     update.oom_score_adj = may_be_any;
-    EXPECT_EQ(apply_update(before, update, machine).memory_request_bytes, 0) << may_be_any;
-    EXPECT_FALSE(apply_update(before, update, machine).memory_request_estimated) << may_be_any;
+    EXPECT_EQ(operations::apply_update(before, update, machine).memory_request_bytes, 0) << may_be_any;
+    EXPECT_FALSE(operations::apply_update(before, update, machine).memory_request_estimated) << may_be_any;
   }
   update.oom_score_adj = 960;
-  EXPECT_EQ(apply_update(before, update, {}).memory_request_bytes, kGiB) << "the machine's memory is not known";
+  EXPECT_EQ(operations::apply_update(before, update, {}).memory_request_bytes, kGiB)
+      << "the machine's memory is not known";
 }
 
 TEST(ApplyUpdate, MovesAMemoryRequestThatIsTheLimit) {
-  UpdateRequest update;
+  operations::ResourceUpdate update;
   update.memory_limit_bytes = 3 * kGiB;
   placement::Demand guaranteed;
   guaranteed.memory_request_bytes = guaranteed.memory_limit_bytes = kGiB;
-  EXPECT_EQ(apply_update(guaranteed, update).memory_request_bytes, 3 * kGiB);
+  EXPECT_EQ(operations::apply_update(guaranteed, update).memory_request_bytes, 3 * kGiB);
   placement::Demand burstable;
   burstable.memory_request_bytes = burstable.memory_limit_bytes = 4 * kGiB;
   burstable.memory_request_estimated = true;
-  EXPECT_EQ(apply_update(burstable, update).memory_request_bytes, 3 * kGiB) << "never more than the limit";
+  EXPECT_EQ(operations::apply_update(burstable, update).memory_request_bytes, 3 * kGiB) << "never more than the limit";
   const placement::Demand unlimited{};
-  EXPECT_EQ(apply_update(unlimited, update).memory_request_bytes, 0);
-  EXPECT_EQ(apply_update(unlimited, update).memory_limit_bytes, 3 * kGiB);
+  EXPECT_EQ(operations::apply_update(unlimited, update).memory_request_bytes, 0);
+  EXPECT_EQ(operations::apply_update(unlimited, update).memory_limit_bytes, 3 * kGiB);
   update.memory_limit_bytes = -1;
-  EXPECT_EQ(apply_update(burstable, update).memory_limit_bytes, 0);
-  EXPECT_EQ(apply_update(burstable, update).memory_request_bytes, 4 * kGiB);
+  EXPECT_EQ(operations::apply_update(burstable, update).memory_limit_bytes, 0);
+  EXPECT_EQ(operations::apply_update(burstable, update).memory_request_bytes, 4 * kGiB);
 }
 
 }  // namespace

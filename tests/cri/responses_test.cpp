@@ -19,7 +19,7 @@ using ::testing::Pair;
 namespace api = ::runtime::v1;
 
 constexpr std::int64_t kGiB = std::int64_t{1} << 30;
-constexpr DemandRules kRules{.memory_total_bytes = 100 * kGiB};
+constexpr operations::DemandRules kRules{.memory_total_bytes = 100 * kGiB};
 const std::string kGarbage = "\x0f\xff\xff";
 
 TEST(ReadAnswers, NameTheMessageThatCannotBeParsed) {
@@ -60,10 +60,11 @@ TEST(ReadListContainers, KnowsEveryState) {
     container.set_state(static_cast<api::ContainerState>(state));
   }
   const auto list = read_list_containers({}, response.SerializeAsString());
-  std::vector<ContainerState> states;
-  for (const ContainerInfo& info : list->containers) states.push_back(info.state);
-  EXPECT_THAT(states, ElementsAre(ContainerState::kCreated, ContainerState::kRunning, ContainerState::kExited,
-                                  ContainerState::kUnknown, ContainerState::kUnknown));
+  std::vector<operations::ContainerState> states;
+  for (const operations::ContainerInfo& info : list->containers) states.push_back(info.state);
+  EXPECT_THAT(states, ElementsAre(operations::ContainerState::kCreated, operations::ContainerState::kRunning,
+                                  operations::ContainerState::kExited, operations::ContainerState::kUnknown,
+                                  operations::ContainerState::kUnknown));
 }
 
 TEST(ReadListContainers, KnowsThePodByTheKubeletsLabels) {
@@ -139,7 +140,7 @@ TEST(ReadContainerStatus, UnderstandsContainerd) {
   EXPECT_EQ(detail->info.sandbox_id, "s1");
   EXPECT_EQ(detail->info.name, "web");
   EXPECT_EQ(detail->info.attempt, 2U);
-  EXPECT_EQ(detail->info.state, ContainerState::kRunning);
+  EXPECT_EQ(detail->info.state, operations::ContainerState::kRunning);
   EXPECT_EQ(detail->pid, 4711);
   EXPECT_EQ(detail->spec_cpus, (CpuSet{2, 3}));
   EXPECT_EQ(detail->spec_mems, NodeSet{0});
@@ -177,7 +178,7 @@ TEST(ReadContainerStatus, UnderstandsCrio) {
   EXPECT_TRUE(detail->tells_cpuset);
   EXPECT_EQ(detail->spec_cpus, (CpuSet{2, 3}));
   EXPECT_EQ(detail->pid, 4711);
-  EXPECT_TRUE(tells_all(detail->told));
+  EXPECT_TRUE(operations::tells_all(detail->told));
   const placement::Workload& workload = detail->workload;
   EXPECT_EQ(workload.key, (placement::ContainerKey{"", "web", 2, "s1"}));
   EXPECT_EQ(workload.qos, placement::Qos::kBurstable);
@@ -216,7 +217,7 @@ TEST(ReadContainerStatus, LeavesUnknownWhatCriDockerdDoesNotTell) {
   EXPECT_EQ(detail->pid, 7);
   EXPECT_EQ(detail->info.sandbox_id, "s1");
   EXPECT_FALSE(detail->tells_cpuset);
-  EXPECT_EQ(detail->told, ToldResources());
+  EXPECT_EQ(detail->told, operations::ToldResources());
   EXPECT_EQ(detail->workload.key, (placement::ContainerKey{"", "web", 2, "s1"}));
   EXPECT_EQ(detail->workload.qos, placement::Qos::kUnknown);
   EXPECT_EQ(detail->workload.demand.cpu_request_certainty, placement::Certainty::kUnknown);

@@ -58,7 +58,7 @@ TEST(RuntimeClient, UpdatesTheCpusetOfAContainer) {
   RuntimeStub runtime;
   RuntimeClient client(runtime, {});
   std::optional<Status> status;
-  client.update_container("c1", CpuSet{0, 1, 2, 5}, NodeSet{1}, [&](Status s) { status = s; });
+  client.update("c1", {CpuSet{0, 1, 2, 5}, NodeSet{1}}, [&](Status s) { status = s; });
   ASSERT_EQ(runtime.calls.size(), 1U);
   EXPECT_EQ(runtime.calls[0].path, kV1 + "UpdateContainerResources");
   EXPECT_EQ(runtime.calls[0].timeout, kUpdateTimeout);
@@ -78,10 +78,10 @@ TEST(RuntimeClient, NamesTheCallInAnError) {
   runtime.answer = [](const std::string&) { return RuntimeResponse{Code::kNotFound, "no such container", {}}; };
   RuntimeClient client(runtime, {});
   std::vector<Error> errors;
-  client.update_container("c1", CpuSet{0}, {}, [&](const Status& s) { errors.push_back(s.error()); });
-  client.container_status("c2", [&](const Result<ContainerDetail>& r) { errors.push_back(r.error()); });
-  client.list_containers([&](const Result<std::vector<ContainerInfo>>& r) { errors.push_back(r.error()); });
-  client.list_sandboxes([&](const Result<std::vector<Sandbox>>& r) { errors.push_back(r.error()); });
+  client.update("c1", {CpuSet{0}, {}}, [&](const Status& s) { errors.push_back(s.error()); });
+  client.inspect("c2", [&](const Result<operations::ContainerDetail>& r) { errors.push_back(r.error()); });
+  client.list_containers([&](const Result<std::vector<operations::ContainerInfo>>& r) { errors.push_back(r.error()); });
+  client.list_sandboxes([&](const Result<std::vector<operations::Sandbox>>& r) { errors.push_back(r.error()); });
   EXPECT_THAT(errors, ElementsAre(Error{Code::kNotFound, "UpdateContainerResources of container c1: no such container"},
                                   Error{Code::kNotFound, "ContainerStatus of container c2: no such container"},
                                   Error{Code::kNotFound, "ListContainers: no such container"},
@@ -100,15 +100,15 @@ TEST(RuntimeClient, ListsContainersUnfiltered) {
   RuntimeStub runtime;
   runtime.answer = [&](const std::string&) { return RuntimeResponse{Code::kOk, {}, response.SerializeAsString()}; };
   RuntimeClient client(runtime, {});
-  std::vector<ContainerInfo> listed;
-  client.list_containers([&](Result<std::vector<ContainerInfo>> r) { listed = *std::move(r); });
+  std::vector<operations::ContainerInfo> listed;
+  client.list_containers([&](Result<std::vector<operations::ContainerInfo>> r) { listed = *std::move(r); });
   EXPECT_EQ(runtime.calls.at(0).request, "");
   ASSERT_EQ(listed.size(), 1U);
   EXPECT_EQ(listed[0].id, "c1");
   EXPECT_EQ(listed[0].sandbox_id, "s1");
   EXPECT_EQ(listed[0].name, "web");
   EXPECT_EQ(listed[0].attempt, 3U);
-  EXPECT_EQ(listed[0].state, ContainerState::kRunning);
+  EXPECT_EQ(listed[0].state, operations::ContainerState::kRunning);
 }
 
 TEST(RuntimeClient, ListsSandboxes) {
@@ -118,8 +118,8 @@ TEST(RuntimeClient, ListsSandboxes) {
   RuntimeStub runtime;
   runtime.answer = [&](const std::string&) { return RuntimeResponse{Code::kOk, {}, response.SerializeAsString()}; };
   RuntimeClient client(runtime, {});
-  std::vector<Sandbox> listed;
-  client.list_sandboxes([&](Result<std::vector<Sandbox>> r) { listed = *std::move(r); });
+  std::vector<operations::Sandbox> listed;
+  client.list_sandboxes([&](Result<std::vector<operations::Sandbox>> r) { listed = *std::move(r); });
   ASSERT_EQ(listed.size(), 1U);
   EXPECT_EQ(listed[0].id, "s1");
   EXPECT_EQ(listed[0].pod_uid, "u1");
@@ -132,7 +132,7 @@ TEST(RuntimeClient, AsksForTheVerboseStatus) {
   runtime.answer = [&](const std::string&) { return RuntimeResponse{Code::kOk, {}, response.SerializeAsString()}; };
   RuntimeClient client(runtime, {});
   std::string id;
-  client.container_status("c1", [&](const Result<ContainerDetail>& r) { id = r->info.id; });
+  client.inspect("c1", [&](const Result<operations::ContainerDetail>& r) { id = r->info.id; });
   EXPECT_EQ(id, "c1");
   api::ContainerStatusRequest sent;
   ASSERT_TRUE(sent.ParseFromString(runtime.calls.at(0).request));
@@ -145,7 +145,7 @@ TEST(RuntimeClient, SaysWhenAnAnswerIsGarbage) {
   runtime.answer = [](const std::string&) { return RuntimeResponse{Code::kOk, {}, "\x0f\xff"}; };
   RuntimeClient client(runtime, {});
   Error error;
-  client.list_containers([&](const Result<std::vector<ContainerInfo>>& r) { error = r.error(); });
+  client.list_containers([&](const Result<std::vector<operations::ContainerInfo>>& r) { error = r.error(); });
   EXPECT_EQ(error.code, Code::kInternal);
   EXPECT_THAT(error.message, HasSubstr("ListContainers: ListContainersResponse cannot be parsed"));
 }
@@ -156,8 +156,8 @@ TEST(RuntimeClient, FallsBackToTheOlderVersionAndRemembersIt) {
   RuntimeClient client(runtime, {});
   int fine = 0;
   const auto count = [&](const Status& s) { fine += s.has_value() ? 1 : 0; };
-  client.update_container("c1", CpuSet{0}, {}, count);
-  client.update_container("c2", CpuSet{0}, {}, count);
+  client.update("c1", {CpuSet{0}, {}}, count);
+  client.update("c2", {CpuSet{0}, {}}, count);
   EXPECT_EQ(fine, 2);
   EXPECT_THAT(runtime.paths, ElementsAre(kV1 + "UpdateContainerResources", kV1Alpha2 + "UpdateContainerResources",
                                          kV1Alpha2 + "UpdateContainerResources"));
@@ -171,11 +171,11 @@ TEST(RuntimeClient, ComesBackWhenTheRuntimeWasReplacedByANewerOne) {
   RuntimeClient client(runtime, {});
   int fine = 0;
   const auto count = [&](const Status& s) { fine += s.has_value() ? 1 : 0; };
-  client.update_container("c1", CpuSet{0}, {}, count);
+  client.update("c1", {CpuSet{0}, {}}, count);
   runtime.answer = speaks(kV1);
-  client.update_container("c1", CpuSet{0}, {}, count);
+  client.update("c1", {CpuSet{0}, {}}, count);
   runtime.paths.clear();
-  client.update_container("c1", CpuSet{0}, {}, count);
+  client.update("c1", {CpuSet{0}, {}}, count);
   EXPECT_EQ(fine, 3);
   EXPECT_THAT(runtime.paths, ElementsAre(kV1 + "UpdateContainerResources"));
 }
@@ -186,19 +186,19 @@ TEST(RuntimeClient, ReportsTheFirstRefusalWhenNoVersionIsKnown) {
   RuntimeClient client(runtime, {});
   Error error;
   const auto keep = [&](const Status& s) { error = s.error(); };
-  client.update_container("c1", CpuSet{0}, {}, keep);
+  client.update("c1", {CpuSet{0}, {}}, keep);
   EXPECT_EQ(error.code, Code::kUnimplemented);
   EXPECT_THAT(error.message, HasSubstr("unknown service runtime.v1.RuntimeService"));
   runtime.paths.clear();
-  client.update_container("c1", CpuSet{0}, {}, keep);
+  client.update("c1", {CpuSet{0}, {}}, keep);
   EXPECT_EQ(runtime.paths.front(), kV1 + "UpdateContainerResources") << "a double refusal teaches nothing";
 }
 
 TEST(RuntimeClient, MayGoAwayBeforeItsAnswersCome) {
   RuntimeStub runtime;
-  auto client = std::make_unique<RuntimeClient>(runtime, DemandRules{});
+  auto client = std::make_unique<RuntimeClient>(runtime, operations::DemandRules{});
   std::optional<Status> status;
-  client->update_container("c1", CpuSet{0}, {}, [&](Status s) { status = s; });
+  client->update("c1", {CpuSet{0}, {}}, [&](Status s) { status = s; });
   client.reset();
   auto first = std::move(runtime.calls.at(0).done);
   first(refused(kV1));

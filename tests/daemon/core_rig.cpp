@@ -52,17 +52,18 @@ void CoreRig::start() {
   cri::ProxyHooks hooks;
   hooks.intercepted = cri::intercepted_names();
   hooks.observed = cri::observed_names();
-  hooks.on_call = [this](std::shared_ptr<cri::Call> call) { on_call(std::move(call)); };
-  hooks.on_observed = [this](const cri::ObservedMessage& seen) { engine_->on_observed(seen); };
-  hooks.on_connected = [this] { engine_->on_connected(); };
+  hooks.on_call = [this](const std::shared_ptr<cri::Call>& call) { on_call(call); };
+  hooks.on_observed = [this](const cri::ObservedMessage& seen) { front_->on_observed(seen); };
+  hooks.on_connected = [this] { front_->on_connected(); };
   proxy_ = std::make_unique<cri::Proxy>(cri::ProxyOptions{.runtime_endpoint = runtime_->recorder().endpoint()},
                                         std::move(hooks), *log_);
 
   const auto topology = *topology::discover({.synthetic = kMachine, .offline = offline});
+  runtime_client_ = std::make_unique<cri::RuntimeClient>(*proxy_, options.demand_rules);
   engine_ = std::make_unique<engine::Engine>(
       options,
       engine::Engine::Deps{
-          .runtime = *proxy_,
+          .runtime = *runtime_client_,
           .store = *store_,
           .cpus = {topology->allowed, reserved, isolated},
           .placer = {.topology = topology,
@@ -78,6 +79,7 @@ void CoreRig::start() {
           .tick_plugins = [this](const auto&) { return take_wishes(); },
           .observers = {},
           .loop = make_loop()});
+  front_ = std::make_unique<cri::CriFront>(cri::CriFront::Deps{*engine_, options.demand_rules, *log_});
   ASSERT_TRUE(engine_->start().has_value());
   proxy_->start();
   listener_->start([this](UniqueFd connection) { return proxy_->accept(std::move(connection)); });
@@ -91,9 +93,9 @@ std::unique_ptr<engine::Loop> CoreRig::make_loop() {
   return loop;
 }
 
-void CoreRig::on_call(std::shared_ptr<cri::Call> call) {
+void CoreRig::on_call(const std::shared_ptr<cri::Call>& call) {
   const std::string method(call->method());
-  engine_->on_call(std::move(call));
+  front_->on_call(call);
   MutexLock lock(mutex_);
   ++arrived_[method];
 }
@@ -136,7 +138,9 @@ void CoreRig::stop() {
   if (listener_) listener_->stop();
   if (engine_) engine_->stop();
   if (proxy_) proxy_->stop();
+  front_.reset();
   engine_.reset();
+  runtime_client_.reset();
   proxy_.reset();
   listener_.reset();
   store_.reset();

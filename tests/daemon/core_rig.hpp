@@ -13,9 +13,11 @@
 #include <vector>
 
 #include "core/base/log_fwd.hpp"
+#include "core/cri/messages/runtime_client.hpp"
 #include "core/cri/socket/listener.hpp"
 #include "core/cri/wire/proxy.hpp"
 #include "core/engine/engine.hpp"
+#include "core/fronts/cri/cri_front.hpp"
 #include "core/placement/candidates.hpp"
 #include "core/topology/discover.hpp"
 #include "store/store.hpp"
@@ -128,7 +130,7 @@ class CoreRig {
  private:
   void record_event(const plugin::ContainerEvent& container_event) TOPOLET_EXCLUDES(mutex_);
   std::vector<plugin::MoveRequest> take_wishes() TOPOLET_EXCLUDES(mutex_);
-  void on_call(std::shared_ptr<cri::Call> call) TOPOLET_EXCLUDES(mutex_);
+  void on_call(const std::shared_ptr<cri::Call>& call) TOPOLET_EXCLUDES(mutex_);
   int arrived(const std::string& method) const TOPOLET_EXCLUDES(mutex_);
   std::unique_ptr<engine::Loop> make_loop();
 
@@ -144,7 +146,9 @@ class CoreRig {
   std::unique_ptr<store::Store> store_;
   std::unique_ptr<cri::Listener> listener_;
   std::unique_ptr<cri::Proxy> proxy_;
+  std::unique_ptr<cri::RuntimeClient> runtime_client_;
   std::unique_ptr<engine::Engine> engine_;
+  std::unique_ptr<cri::CriFront> front_;
   std::unique_ptr<integration::CriClient> kubelet_;
   std::map<std::string, std::string> sandboxes_;
 };

@@ -1,4 +1,5 @@
 #include "core/engine/state/cfs_quota.hpp"
+#include "core/cri/messages/shown_status.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -12,7 +13,7 @@
 namespace topolet::engine {
 namespace {
 
-using cri::CfsQuota;
+using operations::CfsQuota;
 
 constexpr std::chrono::milliseconds kNow{1000};
 
@@ -104,12 +105,16 @@ class ShownQuotasTest : public ::testing::Test {
     answer_.mutable_status()->mutable_resources()->mutable_linux()->set_cpu_period(100000);
     answer_.mutable_status()->mutable_resources()->mutable_linux()->set_cpu_shares(2048);
   }
+  std::optional<std::string> rewrite(const cri::ObservedMessage& answer) const {
+    if (shown_.empty()) return std::nullopt;
+    return cri::with_shown_quotas(answer, [this](const std::string& id) { return shown_.quota_of(id); });
+  }
   /// As the kubelet reads it.
   runtime::v1::ContainerStatusResponse seen(const std::string& method = "ContainerStatus") const {
     const std::string path = "/runtime.v1.RuntimeService/" + method;
     const std::string bytes = answer_.SerializeAsString();
     const std::string_view all = bytes;
-    const std::optional<std::string> rewritten = shown_.rewrite({path, {all.substr(0, 5), all.substr(5)}});
+    const std::optional<std::string> rewritten = rewrite({path, {all.substr(0, 5), all.substr(5)}});
     runtime::v1::ContainerStatusResponse shown;
     shown.ParseFromString(rewritten.value_or(bytes));
     return shown;
@@ -156,7 +161,7 @@ class ShownInStatuses : public ShownQuotasTest {
     const std::string path = "/runtime.v1.RuntimeService/" + method;
     const std::string bytes = told_.SerializeAsString();
     Answer shown;
-    shown.ParseFromString(shown_.rewrite({path, {bytes}}).value_or(bytes));
+    shown.ParseFromString(rewrite({path, {bytes}}).value_or(bytes));
     return shown;
   }
   /// Only the quota of c-a is another.
@@ -190,7 +195,7 @@ TEST_F(ShownInEvent, AreThoseThatTheKubeletAskedFor) {
 TEST_F(ShownQuotasTest, StayAsTheyCameWhereTheAnswerCannotBeRead) {
   const std::string bytes = answer_.SerializeAsString();
   const std::string cut = bytes.substr(0, bytes.size() - 1);
-  EXPECT_EQ(shown_.rewrite({"/runtime.v1.RuntimeService/ContainerStatus", {cut}}), std::nullopt);
+  EXPECT_EQ(rewrite({"/runtime.v1.RuntimeService/ContainerStatus", {cut}}), std::nullopt);
 }
 
 TEST_F(ShownQuotasTest, FollowResizesAndEnd) {

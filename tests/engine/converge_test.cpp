@@ -22,7 +22,7 @@ void ConvergeTest::begin(const std::vector<Allocation>& allocations, const std::
   if (transaction_time_) options.transaction_time = [time = *transaction_time_] { return time; };
   committer_ = std::make_unique<Committer>(Committer::Deps{loop_, *store_, options, placer_.rules(), clock, *log_},
                                            std::move(ledger));
-  cpusets_ = std::make_unique<CpusetWriter>(CpusetWriter::Deps{loop_, client_, kernel_.kernel(), *log_});
+  cpusets_ = std::make_unique<CpusetWriter>(CpusetWriter::Deps{loop_, client_, {}, kernel_.kernel(), *log_});
   exits_ = std::make_unique<Exits>(*committer_, *cpusets_);
   mover_ = std::make_unique<Mover>(
       Mover::Deps{loop_, *committer_, *cpusets_, *exits_, std::chrono::seconds(10), clock, *log_});
@@ -45,20 +45,20 @@ void ConvergeTest::begin(const std::vector<Allocation>& allocations, const std::
   committer_->subscribe(*this);
 }
 
-ScriptedRuntime::Container ConvergeTest::container_of(const std::string& name, cri::ContainerState state) {
+ScriptedRuntime::Container ConvergeTest::container_of(const std::string& name, operations::ContainerState state) {
   const Allocation& allocation = *find(name);
   ScriptedRuntime::Container container;
   container.sandbox_id = allocation.workload.key.sandbox_id;
   container.name = name;
   container.attempt = allocation.workload.key.attempt;
   container.state = state;
-  container.pid = state == cri::ContainerState::kRunning ? 100 + name.front() : 0;
+  container.pid = state == operations::ContainerState::kRunning ? 100 + name.front() : 0;
   container.cpus = allocation.placement.cpus;
   if (allocation.is_exclusive()) container.whole_cpus = static_cast<std::int64_t>(allocation.placement.cpus.size());
   return container;
 }
 
-void ConvergeTest::start_converged(const std::string& name, cri::ContainerState state) {
+void ConvergeTest::start_converged(const std::string& name, operations::ContainerState state) {
   runtime_.put("c-" + name, container_of(name, state));
   mover_->open_queue("c-" + name, desired_cpuset_of(*find(name)));
   loop_.run();

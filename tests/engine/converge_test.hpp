@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "core/cri/messages/runtime_client.hpp"
 #include "core/engine/converge/mover.hpp"
 #include "core/engine/converge/rebalancer.hpp"
 #include "core/engine/converge/reconciler.hpp"
@@ -32,9 +33,10 @@ class ConvergeTest : public ::testing::Test, public Observer {
   const Allocation* find(const std::string& name) const { return committer_->ledger().find(besteffort(name).key); }
   /// As it would have been made for an allocation of ledgers.hpp, on the CPUs that it is to have.
   ScriptedRuntime::Container container_of(const std::string& name,
-                                          cri::ContainerState state = cri::ContainerState::kRunning);
+                                          operations::ContainerState state = operations::ContainerState::kRunning);
   /// The allocation's container is in the runtime, and its queue knows that it is where it is to be.
-  void start_converged(const std::string& name, cri::ContainerState state = cri::ContainerState::kRunning);
+  void start_converged(const std::string& name,
+                       operations::ContainerState state = operations::ContainerState::kRunning);
 
   /// All that was committed since the last call, in the form of transition_text.hpp.
   std::vector<std::string> take_transitions() { return std::exchange(transitions_, {}); }

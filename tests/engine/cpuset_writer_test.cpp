@@ -51,7 +51,7 @@ TEST_F(CpusetWriterTest, BelievesTheRuntimeWhereNoProcessIsToBeSeen) {
 }
 
 TEST_F(CpusetWriterTest, TellsOneThatWasNotStarted) {
-  runtime_.put("c-a", container_of("a", cri::ContainerState::kCreated));
+  runtime_.put("c-a", container_of("a", operations::ContainerState::kCreated));
   EXPECT_EQ(write({1}).kind, WriteResult::Kind::kNotStarted);
 }
 

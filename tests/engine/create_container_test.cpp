@@ -43,7 +43,8 @@ class CreateContainerTest : public HandlerTest {
       resources.set_cpu_shares(2);
       resources.set_oom_score_adj(1000);
     }
-    return call<CreateContainer>("CreateContainer", request.SerializeAsString());
+    return call<CreateContainer>("CreateContainer", request.SerializeAsString(),
+                                 [this](const auto& made) { return cri::read_create(made, {}, *log_); });
   }
   /// The runtime has made it as it was asked to, on those CPUs.
   static cri::RuntimeResponse made(const std::string& name) {
@@ -52,9 +53,10 @@ class CreateContainerTest : public HandlerTest {
     return {Code::kOk, "", target.SerializeAsString()};
   }
   void put(const std::string& name, const CpuSet& cpus) {
-    runtime_.put(
-        "c-" + name,
-        {.sandbox_id = pod_of(name).sandbox.id, .name = name, .state = cri::ContainerState::kCreated, .cpus = cpus});
+    runtime_.put("c-" + name, {.sandbox_id = pod_of(name).sandbox.id,
+                               .name = name,
+                               .state = operations::ContainerState::kCreated,
+                               .cpus = cpus});
   }
 
   std::vector<std::string> outcomes_;  ///< what the runtime said of creates, as it is stored

@@ -60,13 +60,14 @@ EngineUnderTest::EngineUnderTest(Deps deps) : log_(make_error_log(errors_)) {
                        return preferred_node(request.workload.key.pod_uid);
                      })});
   }
+  runtime_client_ = std::make_unique<cri::RuntimeClient>(deps.runtime, operations::DemandRules());
   engine_ = std::make_unique<engine::Engine>(
       engine::Engine::Options{.runtime_handlers = {.only = {{"default"}}},
                               .doubt_timeout = kPendingTimeout,
                               .writer_options = {.thread = engine::WriterThread::kLoop,
                                                  .transaction_time = std::move(deps.transaction_time)}},
       engine::Engine::Deps{
-          .runtime = deps.runtime,
+          .runtime = *runtime_client_,
           .store = *store_until_killed_,
           .cpus = std::move(machine.cpus),
           .placer = {.topology = deps.machine,
@@ -79,6 +80,7 @@ EngineUnderTest::EngineUnderTest(Deps deps) : log_(make_error_log(errors_)) {
           .clock = clock,
           .log = *log_,
           .loop = std::make_unique<VirtualLoop>(deps.time)});
+  front_ = std::make_unique<cri::CriFront>(cri::CriFront::Deps{*engine_, operations::DemandRules(), *log_});
   const Status started = engine_->start();
   if (!started) throw std::runtime_error(started.error().message);
 }
@@ -111,11 +113,11 @@ std::optional<std::string> EngineUnderTest::take_own_fault(bool overlaps_too) {
   return std::nullopt;
 }
 
-void EngineUnderTest::on_call(std::shared_ptr<cri::Call> call) { engine_->on_call(std::move(call)); }
+void EngineUnderTest::on_call(const std::shared_ptr<cri::Call>& call) { front_->on_call(call); }
 
-void EngineUnderTest::on_observed(const cri::ObservedMessage& observation) { engine_->on_observed(observation); }
+void EngineUnderTest::on_observed(const cri::ObservedMessage& observation) { front_->on_observed(observation); }
 
-void EngineUnderTest::on_connected() { engine_->on_connected(); }
+void EngineUnderTest::on_connected() { front_->on_connected(); }
 
 void EngineUnderTest::read_ledger(std::function<void(const ObservedLedger&)> read_ledger) {
   engine_->read_ledger(

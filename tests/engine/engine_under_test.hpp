@@ -12,8 +12,10 @@
 #include "core/base/index_set.hpp"
 #include "core/base/log_fwd.hpp"
 #include "core/cri/call.hpp"
+#include "core/cri/messages/runtime_client.hpp"
 #include "core/engine/converge/process_cgroups.hpp"
 #include "core/engine/state/allocation.hpp"
+#include "core/fronts/cri/cri_front.hpp"
 #include "core/topology/topology.hpp"
 #include "store/store.hpp"
 #include "tests/support/virtual_time.hpp"
@@ -64,7 +66,7 @@ class EngineUnderTest {
   /// It does nothing any more from here on.
   void stop();
 
-  void on_call(std::shared_ptr<cri::Call> call);
+  void on_call(const std::shared_ptr<cri::Call>& call);
   void on_observed(const cri::ObservedMessage& observation);
   void on_connected();
   /// CPUs went offline or came back.
@@ -84,7 +86,9 @@ class EngineUnderTest {
   std::vector<store::DecidedRow> decisions_;  ///< those since take_own_fault()
   bool killed_ = false;
   std::unique_ptr<store::Store> store_until_killed_;
+  std::unique_ptr<cri::RuntimeClient> runtime_client_;
   std::unique_ptr<engine::Engine> engine_;
+  std::unique_ptr<cri::CriFront> front_;
 };
 
 }  // namespace topolet::testing

@@ -1,4 +1,4 @@
-// A handler of CRI calls, with the parts of the engine that it works with.
+// A handler of operations that come as CRI calls, with the parts of the engine that it works with.
 #pragma once
 
 #include <memory>
@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/engine/handlers/handler_deps.hpp"
+#include "core/fronts/cri/cri_operations.hpp"
 #include "tests/engine/converge_test.hpp"
 #include "tests/engine/scripted_call.hpp"
 
@@ -18,23 +19,24 @@ class HandlerTest : public ConvergeTest {
   }
 
   /// The kubelet makes the call, and the handler does what it can before the runtime answers.
-  template <class Handler>
-  std::shared_ptr<ScriptedCall> call(const std::string& method, std::string request) {
+  template <class Handler, class Read>
+  std::shared_ptr<ScriptedCall> call(const std::string& method, std::string request, const Read& read) {
     if (!deps_) {
       kubelet_static_ = std::make_unique<KubeletStatic>(*committer_, "", *log_);
       deps_ = std::make_unique<HandlerDeps>(HandlerDeps{loop_, *committer_, placer_, *cpusets_, *mover_, *exits_,
                                                         *rebalancer_, *reconciler_, placed_handlers_, *kubelet_static_,
-                                                        demand_rules_, *log_});
+                                                        awaited_outcomes_, demand_rules_, *log_});
     }
     calls_.push_back(std::make_shared<ScriptedCall>(method, std::move(request)));
     const std::shared_ptr<ScriptedCall> made = calls_.back();
-    Handler::handle(*deps_, made);
+    Handler::handle(*deps_, *read(made));
     loop_.run();
     return made;
   }
 
  private:
-  const cri::DemandRules demand_rules_{};
+  const operations::DemandRules demand_rules_{};
+  AwaitedOutcomes awaited_outcomes_{loop_.clock(), std::chrono::minutes(4)};
   std::unique_ptr<KubeletStatic> kubelet_static_;
   std::unique_ptr<HandlerDeps> deps_;
   std::vector<std::shared_ptr<ScriptedCall>> calls_;

@@ -96,7 +96,7 @@ TEST_F(MoverTest, AwaitsNobodyWhomTheRuntimeHasNoMore) {
 
 TEST_F(MoverTest, AppliesNothingBeforeTheNeighboursHaveLeft) {
   give_a_cpu_of_b();
-  runtime_.put("c-a", {.state = cri::ContainerState::kCreated, .cpus = {5}});
+  runtime_.put("c-a", {.state = operations::ContainerState::kCreated, .cpus = {5}});
   commit(event::CreateConfirmed{guaranteed("a", 1).key, "c-a", {CpuSet{5}, {}}});
   mover_->open_queue("c-a", std::nullopt);
   runtime_.release();
@@ -115,8 +115,8 @@ TEST_P(LeftToKernelTest, StartsOnlyWithCpusOfItsOwn) {
   Allocation left = exclusive("b", {1}, phase);
   left.squeeze = Squeeze::kLeftToKernel;
   begin({left});
-  runtime_.put("c-b", container_of("b", phase == Phase::kCreated ? cri::ContainerState::kCreated
-                                                                 : cri::ContainerState::kRunning));
+  runtime_.put("c-b", container_of("b", phase == Phase::kCreated ? operations::ContainerState::kCreated
+                                                                 : operations::ContainerState::kRunning));
   mover_->note_sent("c-b", {CpuSet::range(0, 7), {}});
   mover_->open_queue("c-b", std::nullopt);
   mover_->when_converged("c-b", seconds(5), [this](const Status& status) { clear_ = status; });
@@ -132,7 +132,7 @@ TEST_F(MoverTest, HasNotConvergedWhileAStartMayBeUnderWay) {
   Allocation starting = exclusive("a", {0}, Phase::kStarting);
   starting.vacating = CpuSet{5};
   begin({starting});
-  runtime_.put("c-a", container_of("a", cri::ContainerState::kCreated));
+  runtime_.put("c-a", container_of("a", operations::ContainerState::kCreated));
   commit(event::Restarted{});
   mover_->open_queue("c-a", std::nullopt);
   loop_.advance(seconds(9));
@@ -148,7 +148,7 @@ TEST_F(MoverTest, HasConvergedOnceTheGraceOfAStartIsOver) {
   Allocation starting = exclusive("a", {0}, Phase::kStarting);
   starting.vacating = CpuSet{5};
   begin({starting});
-  runtime_.put("c-a", container_of("a", cri::ContainerState::kCreated));
+  runtime_.put("c-a", container_of("a", operations::ContainerState::kCreated));
   commit(event::Restarted{});
   mover_->open_queue("c-a", std::nullopt);
   loop_.advance(seconds(15));
@@ -236,7 +236,7 @@ TEST_F(MoverTest, HasNothingToLeaveWhereAContainerWasNeverTold) {
 
 TEST_F(MoverTest, SaysNotFoundOnlyOfWhatIsGone) {
   begin({exclusive("a", {0})});
-  start_converged("a", cri::ContainerState::kCreated);
+  start_converged("a", operations::ContainerState::kCreated);
   runtime_.fail("UpdateContainerResources", cri::RuntimeResponse{Code::kNotFound, "no such task", {}});
   commit(event::Moved{guaranteed("a", 1), exclusive_on({1}), AuditEvent::kReplaced});
   std::optional<Status> reported;
@@ -284,7 +284,7 @@ TEST_F(MoverTest, SettlesStartsThatNobodyWaitsFor) {
   begin({exclusive("a", {0}, Phase::kStarting), exclusive("b", {1}, Phase::kStarting),
          exclusive("c", {2}, Phase::kStarting), exclusive("d", {3}, Phase::kStarting)});
   commit(event::Restarted{});
-  for (const char* name : {"a", "b", "c", "d"}) start_converged(name, cri::ContainerState::kCreated);
+  for (const char* name : {"a", "b", "c", "d"}) start_converged(name, operations::ContainerState::kCreated);
   runtime_.put("c-a", container_of("a"));
   runtime_.exit("c-c", 0);
   mover_->run_in_turn("c-d", ContainerQueues::Needs::kTurn, [](const Status&, const auto&) {});
@@ -353,7 +353,7 @@ TEST_F(MoverTest, TellsWhoSharesWhatIsLeft) {
 
 TEST_F(MoverTest, MakesWhoeverTheLedgerHasOverlookedLeaveFirst) {
   begin({exclusive("a", {0}, Phase::kCreated), shared("b")});
-  start_converged("a", cri::ContainerState::kCreated);
+  start_converged("a", operations::ContainerState::kCreated);
   start_converged("b");
   mover_->note_sent("c-b", {CpuSet{0}, {}});
   runtime_.hold();

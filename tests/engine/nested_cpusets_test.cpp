@@ -90,7 +90,7 @@ class WriterAroundNestedTest : public ConvergeTest {
       v1_.write(kOwn + cgroup + "/cpuset.effective_cpus", "0-1\n");
     }
     writer_ = std::make_unique<CpusetWriter>(
-        CpusetWriter::Deps{loop_, client_, ProcessCgroups(v1_.path() / "proc", v1_.path()), *log_});
+        CpusetWriter::Deps{loop_, client_, {}, ProcessCgroups(v1_.path() / "proc", v1_.path()), *log_});
     writer_->inspect("c-a", [](const auto&) {});
     loop_.run();
     runtime_.take_calls();

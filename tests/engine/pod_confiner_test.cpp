@@ -110,7 +110,7 @@ TEST_F(PodConfinerTest, ConfinesAPodWithoutContainersAndGivesItsCpusBack) {
   const fs::path pod = make_cgroup("vm");
   begin({exclusive("x", {0})}, {pod_of("x")});
   confine();
-  cri::Sandbox sandbox = pod_of("vm").sandbox;
+  operations::Sandbox sandbox = pod_of("vm").sandbox;
   sandbox.runtime_handler = "kata-qemu";
   committer_->commit(event::PodSeen{sandbox}, [this, pod] { seen_when_admitted_ = cpus_of(pod); });
   loop_.run();
@@ -141,7 +141,7 @@ TEST_F(PodConfinerTest, ConfinesAPodWhoseContainerIsJustBeingCreated) {
   event::Adopted noted{foreign("vm").workload, {}, {}, AuditEvent::kForeign, {}, {}};
   noted.plan.decision.placement.mode = placement::Mode::kForeign;
   noted.container.id = "c-vm";
-  noted.container.state = cri::ContainerState::kCreated;
+  noted.container.state = operations::ContainerState::kCreated;
   committer_->commit(std::move(noted), [this, pod] { seen_when_admitted_ = cpus_of(pod); });
   loop_.run();
   EXPECT_EQ(seen_when_admitted_, "1-7");

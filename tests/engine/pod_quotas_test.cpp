@@ -73,7 +73,7 @@ class PodQuotasTest : public ConvergeTest, public ::testing::WithParamInterface<
     quotas_->look();
     loop_.run();
   }
-  std::optional<cri::CfsQuota> noted(const std::string& pod) const {
+  std::optional<operations::CfsQuota> noted(const std::string& pod) const {
     return committer_->ledger().pods().at("sandbox-" + pod).dropped_quota;
   }
 
@@ -90,7 +90,7 @@ TEST_P(PodQuotasTest, TakesItOffAndNotesWhatItWas) {
   begin({unlimited(exclusive("a", {1, 2}))}, {pod_of("a")});
   watch();
   EXPECT_EQ(quota_of(pod), "-1");
-  EXPECT_EQ(noted("a"), (cri::CfsQuota{200000, 100000}));
+  EXPECT_EQ(noted("a"), (operations::CfsQuota{200000, 100000}));
   EXPECT_THAT(quotas_->failures(), IsEmpty());
 }
 
@@ -103,11 +103,11 @@ TEST_P(PodQuotasTest, TakesOffWhatTheKubeletSetsLater) {
   placement::Demand more = guaranteed("a", 3).demand;
   commit(event::DemandChanged{guaranteed("a", 2).key, more, "resized"});
   EXPECT_EQ(quota_of(pod), "-1") << "as soon as the container's own resize is known";
-  EXPECT_EQ(noted("a"), (cri::CfsQuota{300000, 100000}));
+  EXPECT_EQ(noted("a"), (operations::CfsQuota{300000, 100000}));
   set(pod, "310000");
   look();
   EXPECT_EQ(quota_of(pod), "-1");
-  EXPECT_EQ(noted("a"), (cri::CfsQuota{310000, 100000}));
+  EXPECT_EQ(noted("a"), (operations::CfsQuota{310000, 100000}));
 }
 
 TEST_P(PodQuotasTest, GivesItBackBeforeAContainerWithALimitIsMadeBeside) {
@@ -131,7 +131,7 @@ TEST_P(PodQuotasTest, GivesBackWhatAnEarlierOneTookWhereQuotasAreKept) {
   const fs::path pod = make_cgroup("a", "-1");
   placer_ = Placer({topology_, placer_.candidates(), {}, {}});
   Pod known = pod_of("a");
-  known.dropped_quota = cri::CfsQuota{50000, 25000};
+  known.dropped_quota = operations::CfsQuota{50000, 25000};
   Allocation back = exclusive("a", {1, 2});
   back.quota = QuotaState::kGivenBack;
   begin({back}, {known});
@@ -144,7 +144,7 @@ TEST_P(PodQuotasTest, GivesBackWhatAnEarlierOneTookWhereQuotasAreKept) {
 TEST_P(PodQuotasTest, LeavesWhatTheKubeletHasSetMeanwhile) {
   const fs::path pod = make_cgroup("a", "150000");
   Pod known = pod_of("a");
-  known.dropped_quota = cri::CfsQuota{200000, 100000};
+  known.dropped_quota = operations::CfsQuota{200000, 100000};
   Allocation now = limited(shared("a"), 1500);
   now.quota = QuotaState::kGivenBack;
   begin({now}, {known});
@@ -182,7 +182,7 @@ TEST_P(PodQuotasTest, StaysOffBetweenTheAttemptsOfAContainer) {
   commit(event::Ended{guaranteed("a", 2).key, "crash-hold"});
   look();
   EXPECT_EQ(quota_of(pod), "-1");
-  EXPECT_EQ(noted("a"), (cri::CfsQuota{200000, 100000}));
+  EXPECT_EQ(noted("a"), (operations::CfsQuota{200000, 100000}));
 }
 
 TEST_P(PodQuotasTest, SaysNothingOfAPodThatHasEnded) {

@@ -86,15 +86,15 @@ TEST_F(KernelTest, ReadsResourcesOfTheLegacyHierarchies) {
   put("host/sys/fs/cgroup/cpuset" + cgroup + "/cpuset.mems", "0-1\n");
   put("host/sys/fs/cgroup/hugetlb" + cgroup + "/hugetlb.2MB.limit_in_bytes", "4194304\n");
   put("host/sys/fs/cgroup/hugetlb" + cgroup + "/hugetlb.1GB.limit_in_bytes", "9223372036854771712\n");
-  EXPECT_EQ(kernel().resources_of(77, "abc"), (cri::ToldResources{.qos = placement::Qos::kBurstable,
-                                                                  .cpu_period_us = 100000,
-                                                                  .cpu_quota_us = -1,
-                                                                  .cpu_shares = 1536,
-                                                                  .cpu_weight = {},
-                                                                  .memory_limit_bytes = 0,
-                                                                  .oom_score_adj = 984,
-                                                                  .hugepage_limit_bytes = {{{"2MB", 4194304}}},
-                                                                  .mems = NodeSet{0, 1}}));
+  EXPECT_EQ(kernel().resources_of(77, "abc"), (operations::ToldResources{.qos = placement::Qos::kBurstable,
+                                                                         .cpu_period_us = 100000,
+                                                                         .cpu_quota_us = -1,
+                                                                         .cpu_shares = 1536,
+                                                                         .cpu_weight = {},
+                                                                         .memory_limit_bytes = 0,
+                                                                         .oom_score_adj = 984,
+                                                                         .hugepage_limit_bytes = {{{"2MB", 4194304}}},
+                                                                         .mems = NodeSet{0, 1}}));
 }
 
 TEST_F(KernelTest, ReadsResourcesOfTheUnifiedHierarchy) {
@@ -107,15 +107,15 @@ TEST_F(KernelTest, ReadsResourcesOfTheUnifiedHierarchy) {
   put("host/sys/fs/cgroup" + cgroup + "/memory.max", "1073741824\n");
   put("host/sys/fs/cgroup" + cgroup + "/cpuset.mems", "\n");
   put("host/sys/fs/cgroup" + cgroup + "/its-own/cpu.weight", "1\n");
-  EXPECT_EQ(kernel().resources_of(77, "abc"), (cri::ToldResources{.qos = placement::Qos::kGuaranteed,
-                                                                  .cpu_period_us = 100000,
-                                                                  .cpu_quota_us = 200000,
-                                                                  .cpu_shares = {},
-                                                                  .cpu_weight = 79,
-                                                                  .memory_limit_bytes = 1073741824,
-                                                                  .oom_score_adj = -997,
-                                                                  .hugepage_limit_bytes = {},
-                                                                  .mems = NodeSet()}));
+  EXPECT_EQ(kernel().resources_of(77, "abc"), (operations::ToldResources{.qos = placement::Qos::kGuaranteed,
+                                                                         .cpu_period_us = 100000,
+                                                                         .cpu_quota_us = 200000,
+                                                                         .cpu_shares = {},
+                                                                         .cpu_weight = 79,
+                                                                         .memory_limit_bytes = 1073741824,
+                                                                         .oom_score_adj = -997,
+                                                                         .hugepage_limit_bytes = {},
+                                                                         .mems = NodeSet()}));
 }
 
 TEST_F(KernelTest, KnowsTheClassByTheCgroupOfEveryDriverAndRuntime) {
@@ -142,9 +142,9 @@ TEST_F(KernelTest, TakesNoLimitsFromACgroupThatIsNotTheContainers) {
   put_process(77, "0::/kubepods/pod1\n");
   put("host/sys/fs/cgroup/kubepods/pod1/cpu.max", "200000 100000\n");
   put("host/sys/fs/cgroup/kubepods/pod1/cpu.weight", "79\n");
-  EXPECT_EQ(kernel().resources_of(77, "abc"), (cri::ToldResources{.qos = placement::Qos::kGuaranteed}));
+  EXPECT_EQ(kernel().resources_of(77, "abc"), (operations::ToldResources{.qos = placement::Qos::kGuaranteed}));
   put_process(77, "0::/\n", 'Z');
-  EXPECT_EQ(kernel().resources_of(77, "abc"), cri::ToldResources());
+  EXPECT_EQ(kernel().resources_of(77, "abc"), operations::ToldResources());
 }
 
 TEST_F(KernelTest, TakesNonsenseForNotTold) {
@@ -154,7 +154,7 @@ TEST_F(KernelTest, TakesNonsenseForNotTold) {
   put("host/sys/fs/cgroup/abc/cpu.weight", "\n");
   put("host/sys/fs/cgroup/abc/cpu.max", "lots\n");
   put("host/sys/fs/cgroup/abc/memory.max", "99999999999999999999999\n");
-  EXPECT_EQ(kernel().resources_of(77, "abc"), cri::ToldResources());
+  EXPECT_EQ(kernel().resources_of(77, "abc"), operations::ToldResources());
 }
 
 /// cgroup v1; the container's cgroup was left without CPUs, and so the kernel has moved 77 and 78 to the pod's.

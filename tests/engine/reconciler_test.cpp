@@ -26,7 +26,7 @@ class ReconcilerTest : public ConvergeTest {
   }
 
   /// `c1` has the CPU of a create in doubt in its spec, and `c2` that of a container that failed.
-  void find_on_cpus_of_others(cri::ContainerState state) {
+  void find_on_cpus_of_others(operations::ContainerState state) {
     begin({exclusive("a", {0}, Phase::kInDoubt), exclusive("e", {1}, Phase::kCrashed)}, {pod_of("a"), pod_of("e")});
     for (const char* pod : {"a", "b", "e"}) runtime_.put(pod_of(pod).sandbox);
     runtime_.put("c1", {.sandbox_id = "sandbox-b", .name = "b", .state = state, .cpus = {0}, .whole_cpus = 1});
@@ -58,7 +58,7 @@ TEST_F(ReconcilerTest, LeavesContainersTheCpusThatTheKubeletGaveThem) {
   kubelet_cpus_ = {{{"uid-a", "main"}, {2, 3}}, {{"uid-a", "moved"}, {4}}, {{"uid-a", "taken"}, {7}}};
   begin({exclusive("e", {7})});
   start_converged("e");
-  cri::Sandbox sandbox = pod_of("a").sandbox;
+  operations::Sandbox sandbox = pod_of("a").sandbox;
   sandbox.pod_namespace = "kube-system";
   runtime_.put(sandbox);
   runtime_.put("c1", {.name = "main", .pid = 1, .cpus = {2, 3}});
@@ -105,7 +105,7 @@ TEST_F(ReconcilerTest, LeavesNobodyCpusOfItsOwnWhereNobodyIsToHaveAny) {
 TEST_F(ReconcilerTest, BooksWhatTheKubeletGaveToContainersOfOtherHandlers) {
   kubelet_cpus_ = {{{"uid-a", "main"}, {2, 3}}};
   begin({});
-  cri::Sandbox sandbox = pod_of("a").sandbox;
+  operations::Sandbox sandbox = pod_of("a").sandbox;
   sandbox.runtime_handler = "kata";
   runtime_.put(sandbox);
   runtime_.put("c1", {.name = "main", .pid = 1, .cpus = {2, 3}});
@@ -146,7 +146,7 @@ TEST_F(ReconcilerTest, TakesWhoRunsSomewhereUnknownToBeAnywhere) {
 
 TEST_F(ReconcilerTest, OnlyNotesWhatOtherHandlersRun) {
   begin({});
-  cri::Sandbox sandbox = pod_of("a").sandbox;
+  operations::Sandbox sandbox = pod_of("a").sandbox;
   sandbox.runtime_handler = "kata";
   runtime_.put(sandbox);
   runtime_.put("c1", {.pid = 1, .cpus = {2}});
@@ -214,7 +214,7 @@ TEST_F(ReconcilerTest, RunsOnceMoreForAllWhoAskMeanwhile) {
 TEST_F(ReconcilerTest, BindsACreateInDoubtThatWasMade) {
   begin({exclusive("a", {0}, Phase::kInDoubt)}, {pod_of("a")});
   runtime_.put(pod_of("a").sandbox);
-  runtime_.put("c1", {.state = cri::ContainerState::kCreated, .cpus = {0}, .whole_cpus = 1});
+  runtime_.put("c1", {.state = operations::ContainerState::kCreated, .cpus = {0}, .whole_cpus = 1});
   EXPECT_TRUE(reconciler_->has_creates_in_doubt());
   EXPECT_TRUE(reconcile().has_value());
   EXPECT_EQ(find("a")->phase, Phase::kCreated);
@@ -225,12 +225,14 @@ TEST_F(ReconcilerTest, BindsACreateInDoubtThatWasMade) {
 
 /// containerd may keep a container that was created, and lose its pod.
 TEST_F(ReconcilerTest, GivesNothingToWhatCanNeverRun) {
-  cri::Sandbox dead = pod_of("dead").sandbox;
+  operations::Sandbox dead = pod_of("dead").sandbox;
   dead.ready = false;
   begin({});
   runtime_.put(dead);
-  runtime_.put("c1", {.sandbox_id = "gone", .state = cri::ContainerState::kCreated, .cpus = {2, 3}, .whole_cpus = 2});
-  runtime_.put("c2", {.sandbox_id = dead.id, .state = cri::ContainerState::kCreated, .cpus = {4, 5}, .whole_cpus = 2});
+  runtime_.put("c1",
+               {.sandbox_id = "gone", .state = operations::ContainerState::kCreated, .cpus = {2, 3}, .whole_cpus = 2});
+  runtime_.put("c2",
+               {.sandbox_id = dead.id, .state = operations::ContainerState::kCreated, .cpus = {4, 5}, .whole_cpus = 2});
   runtime_.put("c3", {.sandbox_id = "gone", .name = "b", .pid = 3, .cpus = {6, 7}, .whole_cpus = 2});
   EXPECT_TRUE(reconcile().has_value());
   EXPECT_EQ(committer_->ledger().find_by_container("c1"), nullptr);
@@ -240,7 +242,7 @@ TEST_F(ReconcilerTest, GivesNothingToWhatCanNeverRun) {
 }
 
 TEST_F(ReconcilerTest, ReleasesWhatCanNeverRunAnyMore) {
-  cri::Sandbox dead = pod_of("b").sandbox;
+  operations::Sandbox dead = pod_of("b").sandbox;
   dead.ready = false;
   begin({exclusive("a", {0}, Phase::kCreated), exclusive("b", {1}, Phase::kCreated), exclusive("c", {2}),
          exclusive("d", {3}, Phase::kInDoubt), exclusive("e", {4}, Phase::kCrashed),
@@ -248,7 +250,7 @@ TEST_F(ReconcilerTest, ReleasesWhatCanNeverRunAnyMore) {
         {pod_of("a"), pod_of("b")});
   runtime_.put(pod_of("ready").sandbox);
   runtime_.put(dead);
-  for (const char* name : {"a", "b", "f"}) start_converged(name, cri::ContainerState::kCreated);
+  for (const char* name : {"a", "b", "f"}) start_converged(name, operations::ContainerState::kCreated);
   start_converged("c");
   EXPECT_TRUE(reconcile().has_value());
   for (const char* name : {"a", "b", "d", "e"}) EXPECT_EQ(find(name), nullptr) << name;
@@ -265,7 +267,7 @@ TEST_F(ReconcilerTest, ReleasesWhatCanNeverRunAnyMoreAfterARestart) {
   foreign.placement = {placement::Mode::kForeign, {5}, {}, {}};
   begin({exclusive("a", {0}, Phase::kCreated), foreign}, {pod_of("a")});
   for (const char* name : {"a", "b"})
-    runtime_.put(std::string("c-") + name, container_of(name, cri::ContainerState::kCreated));
+    runtime_.put(std::string("c-") + name, container_of(name, operations::ContainerState::kCreated));
   commit(event::Restarted{});
   EXPECT_TRUE(reconcile().has_value());
   EXPECT_EQ(find("a"), nullptr);
@@ -288,7 +290,7 @@ TEST_F(ReconcilerTest, LeavesWhatMayRunInAPodThatIsGone) {
 }
 
 TEST_F(ReconcilerTest, WhatDoesNotRunOverrulesNobody) {
-  find_on_cpus_of_others(cri::ContainerState::kCreated);
+  find_on_cpus_of_others(operations::ContainerState::kCreated);
   EXPECT_NE(find("a"), nullptr);
   EXPECT_NE(find("e"), nullptr);
   for (const char* id : {"c1", "c2"}) {
@@ -298,7 +300,7 @@ TEST_F(ReconcilerTest, WhatDoesNotRunOverrulesNobody) {
 }
 
 TEST_F(ReconcilerTest, WhatRunsOverrulesWhatDoesNot) {
-  find_on_cpus_of_others(cri::ContainerState::kRunning);
+  find_on_cpus_of_others(operations::ContainerState::kRunning);
   EXPECT_EQ(find("a"), nullptr);
   EXPECT_EQ(find("e"), nullptr);
   for (const char* id : {"c1", "c2"}) {
@@ -312,7 +314,7 @@ TEST_F(ReconcilerTest, SaysOfWhatItFindsWhetherTheDatabaseWouldKnowIt) {
   begin({});
   runtime_.put(pod_of("a").sandbox);
   runtime_.put("c1", {.pid = 1, .cpus = {2, 3}, .whole_cpus = 2});
-  runtime_.put("c2", {.name = "b", .state = cri::ContainerState::kCreated});
+  runtime_.put("c2", {.name = "b", .state = operations::ContainerState::kCreated});
   EXPECT_TRUE(reconcile().has_value());
   runtime_.put("c3", {.name = "c", .pid = 3});
   EXPECT_TRUE(reconcile().has_value());
@@ -325,7 +327,7 @@ TEST_F(ReconcilerTest, SaysOfWhatItFindsWhetherTheDatabaseWouldKnowIt) {
 TEST_F(ReconcilerTest, LeavesACreateThatIsUnderWayToItsAnswer) {
   begin({exclusive("a", {0}, Phase::kPending)}, {pod_of("a")});
   runtime_.put(pod_of("a").sandbox);
-  runtime_.put("c1", {.state = cri::ContainerState::kCreated, .cpus = {0}, .whole_cpus = 1});
+  runtime_.put("c1", {.state = operations::ContainerState::kCreated, .cpus = {0}, .whole_cpus = 1});
   EXPECT_TRUE(reconcile().has_value());
   EXPECT_THAT(take_transitions(), IsEmpty());
 }
@@ -333,7 +335,7 @@ TEST_F(ReconcilerTest, LeavesACreateThatIsUnderWayToItsAnswer) {
 TEST_F(ReconcilerTest, LeavesADoubtThatCameAfterTheLists) {
   begin({exclusive("a", {0}, Phase::kPending)}, {pod_of("a")});
   runtime_.put(pod_of("a").sandbox);
-  runtime_.put("c1", {.state = cri::ContainerState::kCreated, .cpus = {0}, .whole_cpus = 1});
+  runtime_.put("c1", {.state = operations::ContainerState::kCreated, .cpus = {0}, .whole_cpus = 1});
   runtime_.hold();
   reconciler_->run([](const Status&) {});
   commit(event::CreateLeftInDoubt{guaranteed("a", 1).key, {Code::kUnavailable, "gone"}});
@@ -414,7 +416,7 @@ TEST_F(ReconcilerTest, TakesOverWhatIsInPlaceWhereTheRuntimeTellsNoCpuset) {
 TEST_F(ReconcilerTest, TellsOnceMoreWhatCannotBeReadAndCallsThatNoDrift) {
   begin({in_phase(exclusive("a", {0}), Phase::kCreated)}, {pod_of("a")});
   runtime_.put(pod_of("a").sandbox);
-  ScriptedRuntime::Container created = container_of("a", cri::ContainerState::kCreated);
+  ScriptedRuntime::Container created = container_of("a", operations::ContainerState::kCreated);
   created.pid = 0;
   runtime_.put("c-a", created);
   runtime_.tell_only_processes();

@@ -38,7 +38,7 @@ void ScriptedRuntime::put(const std::string& id, const Container& container) {
   memory_.put(std::move(made));
 }
 
-void ScriptedRuntime::put(const cri::Sandbox& sandbox) {
+void ScriptedRuntime::put(const operations::Sandbox& sandbox) {
   runtime::v1::PodSandbox made;
   made.set_id(sandbox.id);
   made.mutable_metadata()->set_uid(sandbox.pod_uid);

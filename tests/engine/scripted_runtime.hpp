@@ -28,7 +28,7 @@ class ScriptedRuntime final : public cri::Runtime {
     std::string sandbox_id = "sandbox-a";
     std::string name = "a";
     std::uint32_t attempt = 0;
-    cri::ContainerState state = cri::ContainerState::kRunning;
+    operations::ContainerState state = operations::ContainerState::kRunning;
     std::int64_t pid = 0;         ///< 0: not told
     CpuSet cpus = {};             ///< in its spec
     std::int64_t whole_cpus = 0;  ///< requested, of a Guaranteed container; 0: best effort
@@ -41,7 +41,7 @@ class ScriptedRuntime final : public cri::Runtime {
 
   /// There is such a container from now on, or it is as this says.
   void put(const std::string& id, const Container& container);
-  void put(const cri::Sandbox& sandbox);
+  void put(const operations::Sandbox& sandbox);
   testing::MemoryRuntime::Container& container(const std::string& id) { return memory_.container(id); }
   void remove(const std::string& id) { memory_.forget(id); }
   void tell_only_processes() { memory_.tell_only_processes(); }

@@ -17,20 +17,20 @@ class StartContainerTest : public HandlerTest {
   std::shared_ptr<ScriptedCall> start(const std::string& id) {
     lens::Target target;
     target.set_id(id);
-    return call<StartContainer>("StartContainer", target.SerializeAsString());
+    return call<StartContainer>("StartContainer", target.SerializeAsString(), cri::read_target);
   }
 
   /// `a` was superseded: the runtime has it, and topolet nothing.
   void forget_a() {
     begin({}, {pod_of("a")});
     runtime_.put(pod_of("a").sandbox);
-    runtime_.put("c-a", {.state = cri::ContainerState::kCreated, .cpus = {0}, .whole_cpus = 1});
+    runtime_.put("c-a", {.state = operations::ContainerState::kCreated, .cpus = {0}, .whole_cpus = 1});
   }
 };
 
 TEST_F(StartContainerTest, StartsWhatIsWhereItShouldBe) {
   begin({exclusive("a", {0}, Phase::kCreated)});
-  start_converged("a", cri::ContainerState::kCreated);
+  start_converged("a", operations::ContainerState::kCreated);
   const auto call = start("c-a");
   ASSERT_TRUE(call->is_forwarded());
   EXPECT_EQ(find("a")->phase, Phase::kStarting);
@@ -46,7 +46,7 @@ TEST_F(StartContainerTest, AContainerWithoutACgroupOfItsOwnGivesItsCpusBack) {
   Allocation sandboxed = in_phase(exclusive("a", {0}), Phase::kCreated);
   sandboxed.workload.runtime_handler = "gvisor";
   begin({sandboxed, shared("b")}, {pod_of("a")});
-  start_converged("a", cri::ContainerState::kCreated);
+  start_converged("a", operations::ContainerState::kCreated);
   start_converged("b");
   ASSERT_FALSE(committer_->ledger().pool().contains(0));
   const auto call = start("c-a");
@@ -75,7 +75,7 @@ class CallWatch final : public Observer {
 
 TEST_F(StartContainerTest, IsForwardedOnlyWhenThatIsWrittenAndAnsweredAtOnce) {
   begin({exclusive("a", {0}, Phase::kCreated)});
-  start_converged("a", cri::ContainerState::kCreated);
+  start_converged("a", operations::ContainerState::kCreated);
   CallWatch watch;
   committer_->subscribe(watch);
   watch.call = start("c-a");
@@ -88,7 +88,7 @@ TEST_F(StartContainerTest, IsForwardedOnlyWhenThatIsWrittenAndAnsweredAtOnce) {
 
 TEST_F(StartContainerTest, ASecondOneThatIsRefusedSaysNothingOfTheFirst) {
   begin({exclusive("a", {0}, Phase::kCreated)});
-  start_converged("a", cri::ContainerState::kCreated);
+  start_converged("a", operations::ContainerState::kCreated);
   const auto first = start("c-a");
   first->answer({Code::kDeadlineExceeded, "timed out", {}});
   loop_.run();
@@ -108,7 +108,7 @@ TEST_F(StartContainerTest, IsRefusedWhileANeighbourIsStillOnItsCpu) {
   runtime_.put(pod_of("a").sandbox);
   commit(event::CreateAdmitted{guaranteed("a", 1), exclusive_on({0})});
   commit(event::CreateConfirmed{a, "c-a", {CpuSet{0}, {}}});
-  runtime_.put("c-a", {.state = cri::ContainerState::kCreated, .cpus = {0}, .whole_cpus = 1});
+  runtime_.put("c-a", {.state = operations::ContainerState::kCreated, .cpus = {0}, .whole_cpus = 1});
   const auto call = start("c-a");
   loop_.advance(seconds(60));
   EXPECT_FALSE(call->is_forwarded());
@@ -156,13 +156,16 @@ TEST_F(StartContainerTest, LetsTheRuntimeSayThatThereIsNothingToStart) {
 /// Some runtimes start what has exited, or what is in a pod that is not ready.
 TEST_F(StartContainerTest, StartsNothingThatHoldsNothing) {
   begin({exclusive("e", {7}, Phase::kCrashed)}, {pod_of("e")});
-  cri::Sandbox dead = pod_of("dead").sandbox;
+  operations::Sandbox dead = pod_of("dead").sandbox;
   dead.ready = false;
   runtime_.put(dead);
   runtime_.put(pod_of("e").sandbox);
-  runtime_.put("c-dead", {.sandbox_id = dead.id, .state = cri::ContainerState::kCreated, .cpus = {0}, .whole_cpus = 1});
-  runtime_.put("c-gone", {.sandbox_id = "gone", .state = cri::ContainerState::kCreated, .cpus = {0}, .whole_cpus = 1});
-  runtime_.put("c-e", {.sandbox_id = "sandbox-e", .name = "e", .state = cri::ContainerState::kExited, .cpus = {7}});
+  runtime_.put("c-dead",
+               {.sandbox_id = dead.id, .state = operations::ContainerState::kCreated, .cpus = {0}, .whole_cpus = 1});
+  runtime_.put("c-gone",
+               {.sandbox_id = "gone", .state = operations::ContainerState::kCreated, .cpus = {0}, .whole_cpus = 1});
+  runtime_.put("c-e",
+               {.sandbox_id = "sandbox-e", .name = "e", .state = operations::ContainerState::kExited, .cpus = {7}});
   for (const char* id : {"c-dead", "c-gone", "c-e"}) {
     const auto call = start(id);
     EXPECT_FALSE(call->is_forwarded()) << id;
@@ -176,7 +179,7 @@ TEST_F(StartContainerTest, StartsNothingThatHoldsNothing) {
 /// Its pod dies while it waits for its turn.
 TEST_F(StartContainerTest, IsRefusedIfItsPodIsGoneMeanwhile) {
   begin({exclusive("a", {0}, Phase::kCreated)}, {pod_of("a")});
-  start_converged("a", cri::ContainerState::kCreated);
+  start_converged("a", operations::ContainerState::kCreated);
   ContainerQueues::OperationDone turn_over;
   mover_->run_in_turn("c-a", ContainerQueues::Needs::kTurn,
                       [&](const Status&, const ContainerQueues::OperationDone& done) { turn_over = done; });
@@ -193,7 +196,7 @@ TEST_F(StartContainerTest, IsRefusedIfItsPodIsGoneMeanwhile) {
 
 TEST_F(StartContainerTest, IsPlacedAnewIfItsAllocationEndsWhileItWaits) {
   begin({exclusive("a", {0}, Phase::kCreated)}, {pod_of("a")});
-  start_converged("a", cri::ContainerState::kCreated);
+  start_converged("a", operations::ContainerState::kCreated);
   runtime_.put(pod_of("a").sandbox);
   ContainerQueues::OperationDone turn_over;
   mover_->run_in_turn("c-a", ContainerQueues::Needs::kTurn,

@@ -11,7 +11,7 @@ namespace {
 class StopContainerTest : public HandlerTest {
  protected:
   /// `a`, which has CPU 0 alone.
-  void begin_with_a(Phase phase, cri::ContainerState state) {
+  void begin_with_a(Phase phase, operations::ContainerState state) {
     begin({exclusive("a", {0}, phase)});
     start_converged("a", state);
   }
@@ -20,7 +20,7 @@ class StopContainerTest : public HandlerTest {
   std::optional<Code> stop_a(const cri::RuntimeResponse& answer) {
     lens::Target target;
     target.set_id("c-a");
-    const auto made = call<StopContainer>("StopContainer", target.SerializeAsString());
+    const auto made = call<StopContainer>("StopContainer", target.SerializeAsString(), cri::read_target);
     EXPECT_TRUE(made->is_forwarded());
     EXPECT_TRUE(find("a")->stopping) << "its exit is no failure from here on";
     made->answer(answer);
@@ -32,7 +32,7 @@ class StopContainerTest : public HandlerTest {
 class StopInDoubt : public StopContainerTest, public ::testing::WithParamInterface<Code> {};
 
 TEST_P(StopInDoubt, IsStillUnderWay) {
-  begin_with_a(Phase::kRunning, cri::ContainerState::kRunning);
+  begin_with_a(Phase::kRunning, operations::ContainerState::kRunning);
   EXPECT_EQ(stop_a({GetParam(), "no answer", {}}), GetParam());
   EXPECT_TRUE(find("a")->stopping);
 }
@@ -41,14 +41,14 @@ INSTANTIATE_TEST_SUITE_P(All, StopInDoubt,
                          ::testing::Values(Code::kDeadlineExceeded, Code::kCancelled, Code::kUnavailable));
 
 TEST_F(StopContainerTest, IsOverOnceTheRuntimeHasRefusedIt) {
-  begin_with_a(Phase::kRunning, cri::ContainerState::kRunning);
+  begin_with_a(Phase::kRunning, operations::ContainerState::kRunning);
   EXPECT_EQ(stop_a({Code::kUnknown, "cannot stop it", {}}), Code::kUnknown);
   ASSERT_NE(find("a"), nullptr);
   EXPECT_FALSE(find("a")->stopping);
 }
 
 TEST_F(StopContainerTest, LeavesWhatNeverRanAsItIs) {
-  begin_with_a(Phase::kCreated, cri::ContainerState::kCreated);
+  begin_with_a(Phase::kCreated, operations::ContainerState::kCreated);
   EXPECT_EQ(stop_a({}), Code::kOk);
   ASSERT_NE(find("a"), nullptr) << "it may yet be started";
   EXPECT_EQ(find("a")->phase, Phase::kCreated);

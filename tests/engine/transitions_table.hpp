@@ -90,8 +90,8 @@ inline Plan moving_b_away(Plan plan) {
   return plan;
 }
 
-inline cri::ContainerInfo found(const std::string& id, cri::ContainerState state) {
-  cri::ContainerInfo info;
+inline operations::ContainerInfo found(const std::string& id, operations::ContainerState state) {
+  operations::ContainerInfo info;
   info.id = id;
   info.state = state;
   return info;

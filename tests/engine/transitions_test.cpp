@@ -148,7 +148,7 @@ TEST_F(TransitionsTest, KeepWhatWasLoggedOfAPodsAnnotationsOnceEach) {
   happen(event::CreateAdmitted{side, exclusive_on({2}), {}, false, {"one", "two"}});
   EXPECT_THAT(ledger_.find_pod("sandbox-a")->warned, ElementsAre("one", "two"));
   EXPECT_EQ(ledger_.find_pod("sandbox-a")->sandbox.pod_uid, side.key.pod_uid);
-  cri::Sandbox again = ledger_.find_pod("sandbox-a")->sandbox;
+  operations::Sandbox again = ledger_.find_pod("sandbox-a")->sandbox;
   again.id = "sandbox-again";
   happen(event::PodSeen{again});
   EXPECT_THAT(ledger_.find_pod("sandbox-again")->warned, ElementsAre("one", "two")) << "it is the same pod";
@@ -173,7 +173,7 @@ TEST_F(TransitionsTest, KeepTheFirstDoubtOfACreateThroughItsRetries) {
 }
 
 TEST_F(TransitionsTest, KeepWhatIsKnownOfAPodAndAListDoesNotTell) {
-  cri::Sandbox sandbox = pod_of("a").sandbox;
+  operations::Sandbox sandbox = pod_of("a").sandbox;
   sandbox.annotations = {{"note", "kept"}, {"kubectl.kubernetes.io/last-applied-configuration", "a secret"}};
   EXPECT_THAT(happen(event::PodSeen{sandbox}), ElementsAre("pod sandbox-a: nodes , note=kept"));
   sandbox.annotations = {};
@@ -188,7 +188,7 @@ TEST_F(TransitionsTest, LeaveAPodWhereItIsWhenItsSandboxIsMadeAnew) {
   first.former["a"] = {CpuSet{4}, {}};
   first.sandbox.annotations = {{"of", "the first"}};
   ledger_ = ledger_of({}, {first});
-  cri::Sandbox second = pod_of("a").sandbox;
+  operations::Sandbox second = pod_of("a").sandbox;
   second.id = "second";
   EXPECT_THAT(happen(event::PodSeen{second}), ElementsAre("pod second: nodes 1, former a 4 "));
 }

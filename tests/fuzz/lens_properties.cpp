@@ -9,10 +9,10 @@
 #include <limits>
 #include <map>
 
-#include "core/cri/messages/demand.hpp"
 #include "core/cri/messages/lens.hpp"
 #include "core/cri/messages/lens.pb.h"
 #include "core/cri/messages/requests.hpp"
+#include "core/operations/demand.hpp"
 #include "tests/support/cri.pb.h"
 
 namespace topolet {
@@ -20,7 +20,7 @@ namespace {
 
 namespace api = ::runtime::v1;
 
-constexpr cri::DemandRules kRules{.memory_total_bytes = std::int64_t{123456789012}};
+constexpr operations::DemandRules kRules{.memory_total_bytes = std::int64_t{123456789012}};
 
 std::string canonical(const google::protobuf::Message& message) {
   std::string bytes;
@@ -46,14 +46,14 @@ std::map<std::string, std::string> plain(const google::protobuf::Map<std::string
 }
 
 placement::Qos expected_qos(const api::CreateContainerRequest& request) {
-  const auto named = cri::qos_of_cgroup(request.sandbox_config().linux().cgroup_parent());
+  const auto named = operations::qos_of_cgroup(request.sandbox_config().linux().cgroup_parent());
   if (named) return *named;
   if (!request.config().linux().has_resources()) return placement::Qos::kBestEffort;
-  return cri::qos_of_oom_score_adj(request.config().linux().resources().oom_score_adj());
+  return operations::qos_of_oom_score_adj(request.config().linux().resources().oom_score_adj());
 }
 
 placement::Demand expected_demand(const api::LinuxContainerResources& resources, placement::Qos qos) {
-  cri::RawResources raw;
+  operations::RawResources raw;
   raw.cpu_period_us = resources.cpu_period();
   raw.cpu_quota_us = resources.cpu_quota();
   raw.cpu_shares = resources.cpu_shares();
@@ -63,7 +63,7 @@ placement::Demand expected_demand(const api::LinuxContainerResources& resources,
     const auto limit = std::min<std::uint64_t>(pages.limit(), std::numeric_limits<std::int64_t>::max());
     raw.hugepage_limit_bytes[pages.page_size()] = static_cast<std::int64_t>(limit);
   }
-  return demand_of(raw, qos, kRules.memory_total_bytes);
+  return operations::demand_of(raw, qos, kRules.memory_total_bytes);
 }
 
 bool same_lists(const api::ContainerConfig& config, const placement::Workload& workload) {
@@ -201,7 +201,7 @@ Judgement judge_list_containers(const std::string& bytes) {
   }
   for (int i = 0; i < full.containers_size(); ++i) {
     const api::Container& container = full.containers(i);
-    const cri::ContainerInfo& info = read->containers[static_cast<std::size_t>(i)];
+    const operations::ContainerInfo& info = read->containers[static_cast<std::size_t>(i)];
     const int state = container.state() >= 0 && container.state() <= 3 ? container.state() : 3;
     const bool same = info.id == container.id() && info.sandbox_id == container.pod_sandbox_id() &&
                       info.name == container.metadata().name() && info.attempt == container.metadata().attempt() &&

@@ -12,7 +12,7 @@ namespace {
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-constexpr cri::DemandRules kRules{.memory_total_bytes = std::int64_t{1} << 30};
+constexpr operations::DemandRules kRules{.memory_total_bytes = std::int64_t{1} << 30};
 
 Operation operation(const std::string& line) {
   const auto parsed = parse_operation(line);
@@ -38,10 +38,10 @@ class RuntimeTest : public testing::Test {
     const std::string sent = request_ + cri::patch_create_container(cpus, mems);
     return id_of(runtime_.answer("CreateContainer", sent, Caller::kKubelet));
   }
-  cri::ContainerDetail detail(const std::string& id) {
+  operations::ContainerDetail detail(const std::string& id) {
     const cri::RuntimeResponse answer =
         runtime_.answer("ContainerStatus", cri::make_container_status(id), Caller::kDaemon);
-    return *read_container_status(answer.body, kRules);
+    return *cri::read_container_status(answer.body, kRules);
   }
   void start(const std::string& id) { runtime_.answer("StartContainer", id_request(id), Caller::kKubelet); }
 
@@ -57,8 +57,8 @@ constexpr const char* kMain = R"({"op":"create","pod":"p","container":"main","cp
 
 TEST_F(RuntimeTest, TellsOfAContainerWhatItsCreateSaid) {
   run_pod(kBurstable);
-  const cri::ContainerDetail found = detail(create(kMain, {2, 3}, {1}));
-  const placement::Workload asked = *read_create_container(request_, kRules);
+  const operations::ContainerDetail found = detail(create(kMain, {2, 3}, {1}));
+  const placement::Workload asked = *cri::read_create_container(request_, kRules);
   EXPECT_EQ(found.spec_cpus, (CpuSet{2, 3}));
   EXPECT_EQ(found.spec_mems, NodeSet{1});
   EXPECT_EQ(found.workload.qos, placement::Qos::kBurstable);

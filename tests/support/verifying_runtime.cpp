@@ -6,8 +6,8 @@
 #include <string_view>
 #include <utility>
 
-#include "core/cri/messages/demand.hpp"
 #include "core/cri/methods.hpp"
+#include "core/operations/demand.hpp"
 #include "core/simulate/runtime_messages.hpp"
 
 namespace topolet::testing {
@@ -38,8 +38,8 @@ bool VerifyingRuntime::Container::is_guaranteed() const {
 
 std::size_t VerifyingRuntime::Container::whole_cpus() const {
   if (!is_guaranteed()) return 0;
-  const std::int64_t milli =
-      cri::cpu_request_milli(spec.cpu_shares(), cri::cpu_limit_milli(spec.cpu_quota_us(), spec.cpu_period_us()));
+  const std::int64_t milli = operations::cpu_request_milli(
+      spec.cpu_shares(), operations::cpu_limit_milli(spec.cpu_quota_us(), spec.cpu_period_us()));
   return milli % 1000 == 0 ? static_cast<std::size_t>(milli / 1000) : 0;
 }
 

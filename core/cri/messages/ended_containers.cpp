@@ -90,7 +90,7 @@ class Reader {
  public:
   explicit Reader(CodedInputStream& in) : in_(in) {}
 
-  std::vector<EndedContainer> take() { return std::move(ended_); }
+  std::vector<operations::ExitSeen> take() { return std::move(ended_); }
 
   /// The containers are the messages in field 1 of the answer.
   void read_containers(const ContainerFields& fields) {
@@ -102,10 +102,10 @@ class Reader {
   void read_event() {
     constexpr std::uint64_t kStopped = 2;
     constexpr std::uint64_t kDeleted = 3;
-    EndedContainer container;
+    operations::ExitSeen container;
     std::uint64_t event = 0;
     const bool whole = read_message(in_, [&](int number, WireFormatLite::WireType type) {
-      if (number == 1 && type == kBytes) return read_text(in_, container.id);
+      if (number == 1 && type == kBytes) return read_text(in_, container.container_id);
       return number == 2 && type == kNumber ? read_number(in_, event) : Field::kNotWanted;
     });
     if (whole && (event == kStopped || event == kDeleted)) add(std::move(container));
@@ -113,12 +113,12 @@ class Reader {
 
  private:
   Field read_container(const ContainerFields& fields) {
-    EndedContainer container;
+    operations::ExitSeen container;
     std::uint64_t state = 0;
     std::uint64_t exit_code = 0;
     const CodedInputStream::Limit outer = in_.ReadLengthAndPushLimit();
     const bool whole = read_message(in_, [&](int number, WireFormatLite::WireType type) {
-      if (number == fields.id && type == kBytes) return read_text(in_, container.id);
+      if (number == fields.id && type == kBytes) return read_text(in_, container.container_id);
       if (number == fields.state && type == kNumber) return read_number(in_, state);
       return number == fields.exit_code && type == kNumber ? read_number(in_, exit_code) : Field::kNotWanted;
     });
@@ -128,17 +128,17 @@ class Reader {
     return Field::kRead;
   }
 
-  void add(EndedContainer container) {
-    if (!container.id.empty()) ended_.push_back(std::move(container));
+  void add(operations::ExitSeen container) {
+    if (!container.container_id.empty()) ended_.push_back(std::move(container));
   }
 
   CodedInputStream& in_;
-  std::vector<EndedContainer> ended_;
+  std::vector<operations::ExitSeen> ended_;
 };
 
 }  // namespace
 
-std::vector<EndedContainer> read_ended_containers(const ObservedMessage& answer) {
+std::vector<operations::ExitSeen> read_ended_containers(const ObservedMessage& answer) {
   PiecesStream stream(answer.response);
   CodedInputStream in(&stream);
   Reader reader(in);

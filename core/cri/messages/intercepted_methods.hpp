@@ -25,18 +25,17 @@ enum class InterceptedMethod : std::uint8_t {
 struct Interception {
   InterceptedMethod method;
   std::string_view name;
-  bool needs_ledger;  ///< it waits until the ledger has been compared with the runtime once
 };
 
 inline constexpr std::array kInterceptions{
-    Interception{InterceptedMethod::kRunPodSandbox, "RunPodSandbox", false},
-    Interception{InterceptedMethod::kStopPodSandbox, "StopPodSandbox", false},
-    Interception{InterceptedMethod::kRemovePodSandbox, "RemovePodSandbox", false},
-    Interception{InterceptedMethod::kCreateContainer, "CreateContainer", true},
-    Interception{InterceptedMethod::kStartContainer, "StartContainer", true},
-    Interception{InterceptedMethod::kStopContainer, "StopContainer", false},
-    Interception{InterceptedMethod::kRemoveContainer, "RemoveContainer", false},
-    Interception{InterceptedMethod::kUpdateContainerResources, "UpdateContainerResources", true},
+    Interception{InterceptedMethod::kRunPodSandbox, "RunPodSandbox"},
+    Interception{InterceptedMethod::kStopPodSandbox, "StopPodSandbox"},
+    Interception{InterceptedMethod::kRemovePodSandbox, "RemovePodSandbox"},
+    Interception{InterceptedMethod::kCreateContainer, "CreateContainer"},
+    Interception{InterceptedMethod::kStartContainer, "StartContainer"},
+    Interception{InterceptedMethod::kStopContainer, "StopContainer"},
+    Interception{InterceptedMethod::kRemoveContainer, "RemoveContainer"},
+    Interception{InterceptedMethod::kUpdateContainerResources, "UpdateContainerResources"},
 };
 
 /// Null for a method that is not intercepted.

@@ -8,6 +8,7 @@
 #include "core/base/index_set.hpp"
 #include "core/base/result.hpp"
 #include "core/base/text.hpp"
+#include "core/operations/demand.hpp"
 
 namespace topolet::lens {
 class Resources;
@@ -15,9 +16,7 @@ class Resources;
 
 namespace topolet::cri {
 
-struct RawResources;
-
-RawResources raw_of(const lens::Resources& resources);
+operations::RawResources raw_of(const lens::Resources& resources);
 
 /// INVALID_ARGUMENT for requests, whose sender did wrong; INTERNAL for answers, as gRPC itself says it.
 Error unparsable(Code code, std::string_view message_name);

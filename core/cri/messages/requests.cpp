@@ -4,18 +4,18 @@
 #include <limits>
 #include <utility>
 
-#include "core/cri/messages/demand.hpp"
 #include "core/cri/messages/lens.hpp"
 #include "core/cri/messages/lens.pb.h"
+#include "core/operations/container.hpp"
 
 namespace topolet::cri {
 namespace {
 
 /// A container that asks for nothing is besteffort, unless its pod's cgroup says otherwise.
 placement::Qos qos_of(const lens::CreateContainerRequest& request) {
-  if (const auto named = qos_of_cgroup(request.sandbox_config().linux().cgroup_parent())) return *named;
+  if (const auto named = operations::qos_of_cgroup(request.sandbox_config().linux().cgroup_parent())) return *named;
   if (!request.config().linux().has_resources()) return placement::Qos::kBestEffort;
-  return qos_of_oom_score_adj(request.config().linux().resources().oom_score_adj());
+  return operations::qos_of_oom_score_adj(request.config().linux().resources().oom_score_adj());
 }
 
 /// The ledger knows a container by (pod uid, name, attempt); the kubelet and crictl always send all three.
@@ -38,7 +38,7 @@ Result<Bounds> read_bounds(const lens::Resources& resources, std::string_view me
   return Bounds{*std::move(cpus), *std::move(mems)};
 }
 
-void set_told(const CpuSet& cpus, const NodeSet& mems, const std::optional<CfsQuota>& quota,
+void set_told(const CpuSet& cpus, const NodeSet& mems, const std::optional<operations::CfsQuota>& quota,
               lens::Resources& resources) {
   resources.set_cpuset_cpus(cpus.to_string());
   if (!mems.empty()) resources.set_cpuset_mems(mems.to_string());
@@ -61,13 +61,13 @@ Result<std::string> read_new_id(const std::string& response, std::string_view me
 
 }  // namespace
 
-RawResources raw_of(const lens::Resources& resources) {
-  RawResources raw{.cpu_period_us = resources.cpu_period_us(),
-                   .cpu_quota_us = resources.cpu_quota_us(),
-                   .cpu_shares = resources.cpu_shares(),
-                   .memory_limit_bytes = resources.memory_limit_bytes(),
-                   .oom_score_adj = resources.oom_score_adj(),
-                   .hugepage_limit_bytes = {}};
+operations::RawResources raw_of(const lens::Resources& resources) {
+  operations::RawResources raw{.cpu_period_us = resources.cpu_period_us(),
+                               .cpu_quota_us = resources.cpu_quota_us(),
+                               .cpu_shares = resources.cpu_shares(),
+                               .memory_limit_bytes = resources.memory_limit_bytes(),
+                               .oom_score_adj = resources.oom_score_adj(),
+                               .hugepage_limit_bytes = {}};
   constexpr std::uint64_t kMax = std::numeric_limits<std::int64_t>::max();
   for (const lens::Hugepages& pages : resources.hugepage_limits()) {
     raw.hugepage_limit_bytes[pages.page_size()] = static_cast<std::int64_t>(std::min(pages.limit_bytes(), kMax));
@@ -75,11 +75,11 @@ RawResources raw_of(const lens::Resources& resources) {
   return raw;
 }
 
-Result<Sandbox> read_run_pod_sandbox(const std::string& request) {
+Result<operations::Sandbox> read_run_pod_sandbox(const std::string& request) {
   auto parsed = parse_request<lens::RunPodSandboxRequest>(request, "RunPodSandboxRequest");
   if (!parsed) return parsed.error();
   const lens::PodMetadata& metadata = parsed->config().metadata();
-  Sandbox sandbox;
+  operations::Sandbox sandbox;
   sandbox.pod_uid = metadata.uid();
   sandbox.pod_namespace = metadata.pod_namespace();
   sandbox.pod_name = metadata.name();
@@ -92,7 +92,7 @@ Result<std::string> read_run_pod_sandbox_response(const std::string& response) {
   return read_new_id(response, "RunPodSandboxResponse");
 }
 
-Result<placement::Workload> read_create_container(const std::string& request, const DemandRules& rules) {
+Result<placement::Workload> read_create_container(const std::string& request, const operations::DemandRules& rules) {
   auto parsed = parse_request<lens::CreateContainerRequest>(request, "CreateContainerRequest");
   if (!parsed) return parsed.error();
   if (Status identity = check_identity(*parsed); !identity) return identity.error();
@@ -107,9 +107,10 @@ Result<placement::Workload> read_create_container(const std::string& request, co
   workload.pod_name = pod.metadata().name();
   workload.pod_namespace = pod.metadata().pod_namespace();
   workload.qos = qos_of(*parsed);
-  workload.demand = demand_of(raw_of(resources), workload.qos, rules.memory_total_bytes);
+  workload.demand = operations::demand_of(raw_of(resources), workload.qos, rules.memory_total_bytes);
   if (pod.linux().has_resources()) {
-    workload.pod_demand = demand_of(raw_of(pod.linux().resources()), workload.qos, rules.memory_total_bytes);
+    workload.pod_demand =
+        operations::demand_of(raw_of(pod.linux().resources()), workload.qos, rules.memory_total_bytes);
   }
   workload.kubelet_cpus = std::move(bounds->cpus);
   workload.kubelet_mems = std::move(bounds->mems);
@@ -129,14 +130,14 @@ Result<std::string> read_create_container_response(const std::string& response) 
   return read_new_id(response, "CreateContainerResponse");
 }
 
-Result<UpdateRequest> read_update_container_resources(const std::string& request) {
+Result<operations::ResourceUpdate> read_update_container_resources(const std::string& request) {
   constexpr std::string_view kName = "UpdateContainerResourcesRequest";
   auto parsed = parse_request<lens::UpdateContainerResourcesRequest>(request, kName);
   if (!parsed) return parsed.error();
   const lens::Resources& resources = parsed->linux();
   auto bounds = read_bounds(resources, kName, "linux");
   if (!bounds) return bounds.error();
-  UpdateRequest update;
+  operations::ResourceUpdate update;
   update.cpus = std::move(bounds->cpus);
   update.mems = std::move(bounds->mems);
   update.container_id = parsed->container_id();
@@ -157,7 +158,7 @@ Result<std::string> read_target_id(const std::string& request) {
 }
 
 std::string patch_create_container(const CpuSet& cpus, const NodeSet& mems, const placement::AddedFields& added,
-                                   const std::optional<CfsQuota>& quota) {
+                                   const std::optional<operations::CfsQuota>& quota) {
   lens::CreateContainerRequest patch;
   for (const auto& [name, value] : added.env) add_entry(name, value, *patch.mutable_config()->add_envs());
   for (const auto& [key, value] : added.annotations) add_entry(key, value, *patch.mutable_config()->add_annotations());
@@ -166,12 +167,12 @@ std::string patch_create_container(const CpuSet& cpus, const NodeSet& mems, cons
 }
 
 std::string patch_update_container_resources(const CpuSet& cpus, const NodeSet& mems,
-                                             const std::optional<CfsQuota>& quota) {
+                                             const std::optional<operations::CfsQuota>& quota) {
   return make_update_container_resources({}, cpus, mems, quota);
 }
 
 std::string make_update_container_resources(const std::string& container_id, const CpuSet& cpus, const NodeSet& mems,
-                                            const std::optional<CfsQuota>& quota) {
+                                            const std::optional<operations::CfsQuota>& quota) {
   lens::UpdateContainerResourcesRequest request;
   request.set_container_id(container_id);
   set_told(cpus, mems, quota, *request.mutable_linux());
@@ -183,48 +184,6 @@ std::string make_container_status(const std::string& container_id) {
   request.set_container_id(container_id);
   request.set_verbose(true);
   return request.SerializeAsString();
-}
-
-namespace {
-
-/// A request that was read from the limit follows it; an estimated one cannot be more than it.
-void apply_memory_limit(std::int64_t limit_bytes, placement::Demand& demand) {
-  const bool follows = !demand.memory_request_estimated && demand.memory_request_bytes == demand.memory_limit_bytes;
-  demand.memory_limit_bytes = std::max<std::int64_t>(limit_bytes, 0);
-  if (follows && demand.memory_request_bytes != 0) demand.memory_request_bytes = demand.memory_limit_bytes;
-  if (demand.memory_limit_bytes > 0) {
-    demand.memory_request_bytes = std::min(demand.memory_request_bytes, demand.memory_limit_bytes);
-  }
-}
-
-/// Only a Burstable container's tells a request; see demand.hpp.
-void apply_oom_score_adj(std::int64_t oom_score_adj, const DemandRules& rules, placement::Demand& demand) {
-  const bool is_burstable = qos_of_oom_score_adj(oom_score_adj) == placement::Qos::kBurstable;
-  if (oom_score_adj == 0 || !is_burstable || rules.memory_total_bytes <= 0) return;
-  const MemoryRequest memory =
-      memory_request(placement::Qos::kBurstable, oom_score_adj, demand.memory_limit_bytes, rules.memory_total_bytes);
-  // At the ends of the scale it may be anything, and so it is unknown, as at a create.
-  demand.memory_request_bytes = memory.bytes;
-  demand.memory_request_estimated = memory.estimated;
-}
-
-}  // namespace
-
-placement::Demand apply_update(const placement::Demand& before, const UpdateRequest& update, const DemandRules& rules) {
-  placement::Demand after = before;
-  if (update.cpu_quota_us != 0) {
-    after.cpu_limit_milli = cpu_limit_milli(update.cpu_quota_us, update.cpu_period_us);
-    after.cpu_period_us = cpu_period_us(update.cpu_quota_us, update.cpu_period_us);
-  }
-  // What a container is told that has no request of its own is its pod's.
-  if (update.cpu_shares != 0 && before.cpu_request_certainty != placement::Certainty::kOfPod) {
-    after.cpu_request_milli = cpu_request_milli(update.cpu_shares, after.cpu_limit_milli);
-    after.cpu_request_certainty = placement::Certainty::kTold;
-  }
-  for (const auto& [page_size, bytes] : update.hugepage_limit_bytes) after.hugepage_limit_bytes[page_size] = bytes;
-  if (update.memory_limit_bytes != 0) apply_memory_limit(update.memory_limit_bytes, after);
-  apply_oom_score_adj(update.oom_score_adj, rules, after);
-  return after;
 }
 
 }  // namespace topolet::cri

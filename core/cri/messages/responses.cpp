@@ -6,10 +6,10 @@
 #include <limits>
 #include <utility>
 
-#include "core/cri/messages/demand.hpp"
 #include "core/cri/messages/lens.hpp"
 #include "core/cri/messages/lens.pb.h"
 #include "core/cri/messages/requests.hpp"
+#include "core/operations/container.hpp"
 
 namespace topolet::cri {
 namespace {
@@ -18,16 +18,16 @@ using Json = nlohmann::json;
 
 constexpr std::int32_t kSandboxReady = 0;
 
-ContainerState state_of(std::int32_t number) {
+operations::ContainerState state_of(std::int32_t number) {
   switch (number) {
     case 0:
-      return ContainerState::kCreated;
+      return operations::ContainerState::kCreated;
     case 1:
-      return ContainerState::kRunning;
+      return operations::ContainerState::kRunning;
     case 2:
-      return ContainerState::kExited;
+      return operations::ContainerState::kExited;
     default:
-      return ContainerState::kUnknown;
+      return operations::ContainerState::kUnknown;
   }
 }
 
@@ -87,11 +87,11 @@ std::optional<std::map<std::string, std::int64_t>> huge_pages_in(const Json& lim
 }
 
 /// The runtime spec, which is what a resize left.
-ToldResources told_by_spec(const Json& spec) {
-  ToldResources told;
+operations::ToldResources told_by_spec(const Json& spec) {
+  operations::ToldResources told;
   if (!at(spec, {"linux"}).is_object()) return told;
   const Json& resources = at(spec, {"linux", "resources"});
-  told.qos = qos_of_cgroup(text(at(spec, {"linux", "cgroupsPath"})));
+  told.qos = operations::qos_of_cgroup(text(at(spec, {"linux", "cgroupsPath"})));
   told.cpu_period_us = number(at(resources, {"cpu", "period"}));
   told.cpu_quota_us = number(at(resources, {"cpu", "quota"}));
   told.cpu_shares = number(at(resources, {"cpu", "shares"}));
@@ -102,8 +102,8 @@ ToldResources told_by_spec(const Json& spec) {
 }
 
 /// The request of the create; only containerd tells it.
-ToldResources told_by_config(const Json& config) {
-  ToldResources told;
+operations::ToldResources told_by_config(const Json& config) {
+  operations::ToldResources told;
   if (!at(config, {"metadata"}).is_object()) return told;
   const Json& resources = at(config, {"linux", "resources"});
   told.cpu_period_us = number(at(resources, {"cpu_period"}));
@@ -117,8 +117,8 @@ ToldResources told_by_config(const Json& config) {
   return told;
 }
 
-ToldResources told_by_status(const lens::ContainerStatus& status) {
-  ToldResources told;
+operations::ToldResources told_by_status(const lens::ContainerStatus& status) {
+  operations::ToldResources told;
   if (!status.resources().has_linux()) return told;
   const lens::Resources& resources = status.resources().linux();
   told.cpu_period_us = resources.cpu_period_us();
@@ -132,10 +132,10 @@ ToldResources told_by_status(const lens::ContainerStatus& status) {
 }
 
 /// What was changed since the create is in the runtime spec; what the spec does not set, in the config.
-ToldResources told_by(const Json& info, const lens::ContainerStatus& status) {
+operations::ToldResources told_by(const Json& info, const lens::ContainerStatus& status) {
   const Json& spec = at(info, {"runtimeSpec"});
-  const ToldResources created = told_by_config(at(info, {"config"}));
-  ToldResources told = told_by_spec(spec);
+  const operations::ToldResources created = told_by_config(at(info, {"config"}));
+  operations::ToldResources told = told_by_spec(spec);
   const Json& cpu = at(spec, {"linux", "resources", "cpu"});
   const bool has_config = created.cpu_shares.has_value();
   if (has_config && !at(cpu, {"period"}).is_number()) told.cpu_period_us = created.cpu_period_us;
@@ -232,10 +232,10 @@ Result<ContainerList> read_list_containers(const std::string& request, const std
   return result;
 }
 
-Result<std::vector<Sandbox>> read_list_pod_sandbox(const std::string& response) {
+Result<std::vector<operations::Sandbox>> read_list_pod_sandbox(const std::string& response) {
   auto parsed = parse_response<lens::ListPodSandboxResponse>(response, "ListPodSandboxResponse");
   if (!parsed) return parsed.error();
-  std::vector<Sandbox> sandboxes;
+  std::vector<operations::Sandbox> sandboxes;
   for (const lens::PodSandbox& item : parsed->items()) {
     sandboxes.push_back({.id = item.id(),
                          .pod_uid = item.metadata().uid(),
@@ -248,19 +248,20 @@ Result<std::vector<Sandbox>> read_list_pod_sandbox(const std::string& response) 
   return sandboxes;
 }
 
-Result<ContainerDetail> read_container_status(const std::string& response, const DemandRules& rules) {
+Result<operations::ContainerDetail> read_container_status(const std::string& response,
+                                                          const operations::DemandRules& rules) {
   auto parsed = parse_response<lens::ContainerStatusResponse>(response, "ContainerStatusResponse");
   if (!parsed) return parsed.error();
   const Json info = info_of(*parsed);
   const lens::ContainerStatus& status = parsed->status();
-  ContainerDetail detail;
+  operations::ContainerDetail detail;
   detail.info = {.id = status.id(),
                  .sandbox_id = text(at(info, {"sandboxID"})),
                  .name = status.metadata().name(),
                  .attempt = status.metadata().attempt(),
                  .state = state_of(status.state()),
                  .exit_code = status.exit_code()};
-  if (detail.info.state == ContainerState::kRunning) detail.pid = number(at(info, {"pid"}));
+  if (detail.info.state == operations::ContainerState::kRunning) detail.pid = number(at(info, {"pid"}));
   const Json& cpu = at(info, {"runtimeSpec", "linux", "resources", "cpu"});
   const lens::Resources& resources = status.resources().linux();
   detail.tells_cpuset = at(info, {"runtimeSpec", "linux"}).is_object() || status.resources().has_linux();
@@ -275,16 +276,6 @@ Result<ContainerDetail> read_container_status(const std::string& response, const
   detail.workload.key.sandbox_id = detail.info.sandbox_id;
   complete(detail, {}, 0, rules);
   return detail;
-}
-
-void complete(ContainerDetail& detail, const ToldResources& kernel, std::size_t seen_cpus, const DemandRules& rules) {
-  ToldResources told = detail.told;
-  if (!detail.keeps_updates) told.correct(kernel);
-  told.fill_in(kernel);
-  KnownDemand known = demand_of(told, seen_cpus, rules.memory_total_bytes);
-  detail.mems = kernel.mems && !detail.keeps_updates ? *kernel.mems : detail.spec_mems;
-  detail.workload.qos = known.qos;
-  detail.workload.demand = std::move(known.demand);
 }
 
 }  // namespace topolet::cri

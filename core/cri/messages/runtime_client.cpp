@@ -62,25 +62,25 @@ struct RuntimeClient::Channel : std::enable_shared_from_this<RuntimeClient::Chan
   std::atomic<std::size_t> version{0};
 };
 
-RuntimeClient::RuntimeClient(Runtime& runtime, DemandRules rules)
+RuntimeClient::RuntimeClient(Runtime& runtime, operations::DemandRules rules)
     : channel_(std::make_shared<Channel>(runtime)), rules_(rules) {}
 
 RuntimeClient::~RuntimeClient() = default;
 
-void RuntimeClient::update_container(const std::string& container_id, const CpuSet& cpus, const NodeSet& mems,
-                                     std::function<void(Status)> done, const std::optional<CfsQuota>& quota) {
+void RuntimeClient::update(const std::string& container_id, const operations::ContainerCpuset& set,
+                           std::function<void(Status)> done) {
   std::string what = "UpdateContainerResources of container " + container_id;
-  channel_->call(
-      {"UpdateContainerResources", make_update_container_resources(container_id, cpus, mems, quota), kUpdateTimeout},
-      [what = std::move(what), done = std::move(done)](const RuntimeResponse& answer) {
-        if (answer.code == Code::kOk) return done(Status());
-        done(error_naming(what, answer.code, answer.message));
-      });
+  channel_->call({"UpdateContainerResources",
+                  make_update_container_resources(container_id, set.cpus, set.mems, set.quota), kUpdateTimeout},
+                 [what = std::move(what), done = std::move(done)](const RuntimeResponse& answer) {
+                   if (answer.code == Code::kOk) return done(Status());
+                   done(error_naming(what, answer.code, answer.message));
+                 });
 }
 
-void RuntimeClient::list_containers(std::function<void(Result<std::vector<ContainerInfo>>)> done) {
+void RuntimeClient::list_containers(std::function<void(Result<std::vector<operations::ContainerInfo>>)> done) {
   channel_->call({"ListContainers", {}, kListTimeout}, [done = std::move(done)](const RuntimeResponse& answer) {
-    using Infos = std::vector<ContainerInfo>;
+    using Infos = std::vector<operations::ContainerInfo>;
     done(read_response<Infos>("ListContainers", answer, [](const std::string& body) -> Result<Infos> {
       auto list = read_list_containers({}, body);
       if (!list) return list.error();
@@ -89,18 +89,18 @@ void RuntimeClient::list_containers(std::function<void(Result<std::vector<Contai
   });
 }
 
-void RuntimeClient::list_sandboxes(std::function<void(Result<std::vector<Sandbox>>)> done) {
+void RuntimeClient::list_sandboxes(std::function<void(Result<std::vector<operations::Sandbox>>)> done) {
   channel_->call({"ListPodSandbox", {}, kListTimeout}, [done = std::move(done)](const RuntimeResponse& answer) {
-    done(read_response<std::vector<Sandbox>>("ListPodSandbox", answer, read_list_pod_sandbox));
+    done(read_response<std::vector<operations::Sandbox>>("ListPodSandbox", answer, read_list_pod_sandbox));
   });
 }
 
-void RuntimeClient::container_status(const std::string& container_id,
-                                     std::function<void(Result<ContainerDetail>)> done) {
+void RuntimeClient::inspect(const std::string& container_id,
+                            std::function<void(Result<operations::ContainerDetail>)> done) {
   std::string what = "ContainerStatus of container " + container_id;
   channel_->call({"ContainerStatus", make_container_status(container_id), kStatusTimeout},
                  [what = std::move(what), rules = rules_, done = std::move(done)](const RuntimeResponse& answer) {
-                   done(read_response<ContainerDetail>(
+                   done(read_response<operations::ContainerDetail>(
                        what, answer, [&rules](const std::string& body) { return read_container_status(body, rules); }));
                  });
 }

@@ -11,6 +11,7 @@
 #include "core/base/result.hpp"
 #include "core/cri/call.hpp"
 #include "core/cri/messages/requests.hpp"
+#include "core/operations/runtime.hpp"
 
 namespace topolet::cri {
 
@@ -23,27 +24,23 @@ inline constexpr std::chrono::milliseconds kStatusTimeout = std::chrono::seconds
 ///
 /// Any thread may call. Every `done` runs once, on the thread that Runtime::call() calls back on, and must not block.
 /// Calls under way do not need the client any more, but they do need `runtime`, which must outlive them.
-class RuntimeClient {
+class RuntimeClient final : public operations::ContainerRuntime {
  public:
-  RuntimeClient(Runtime& runtime, DemandRules rules);
-  ~RuntimeClient();
+  RuntimeClient(Runtime& runtime, operations::DemandRules rules);
+  ~RuntimeClient() override;
   RuntimeClient(const RuntimeClient&) = delete;
   RuntimeClient& operator=(const RuntimeClient&) = delete;
 
-  const DemandRules& rules() const { return rules_; }
-
-  /// Leaves the memory nodes alone if `mems` is empty, and the CFS quota if there is no `quota`.
-  void update_container(const std::string& container_id, const CpuSet& cpus, const NodeSet& mems,
-                        std::function<void(Status)> done, const std::optional<CfsQuota>& quota = std::nullopt);
-  /// All containers, unfiltered.
-  void list_containers(std::function<void(Result<std::vector<ContainerInfo>>)> done);
-  void list_sandboxes(std::function<void(Result<std::vector<Sandbox>>)> done);
-  void container_status(const std::string& container_id, std::function<void(Result<ContainerDetail>)> done);
+  void update(const std::string& container_id, const operations::ContainerCpuset& set,
+              std::function<void(Status)> done) override;
+  void list_containers(std::function<void(Result<std::vector<operations::ContainerInfo>>)> done) override;
+  void list_sandboxes(std::function<void(Result<std::vector<operations::Sandbox>>)> done) override;
+  void inspect(const std::string& container_id, std::function<void(Result<operations::ContainerDetail>)> done) override;
 
  private:
   struct Channel;
   std::shared_ptr<Channel> channel_;
-  DemandRules rules_;
+  operations::DemandRules rules_;
 };
 
 }  // namespace topolet::cri

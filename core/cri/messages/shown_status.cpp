@@ -27,7 +27,7 @@ int status_field_of(std::string_view method) {
 std::string addition_to(std::string_view status, const QuotaToShow& quota_of) {
   lens::ContainerStatus told;
   if (!told.ParseFromArray(status.data(), static_cast<int>(status.size())) || !told.resources().has_linux()) return {};
-  const std::optional<CfsQuota> quota = quota_of(told.id());
+  const std::optional<operations::CfsQuota> quota = quota_of(told.id());
   if (!quota) return {};
   lens::ContainerStatus addition;
   lens::Resources& resources = *addition.mutable_resources()->mutable_linux();

@@ -9,7 +9,7 @@
 #include <string_view>
 
 #include "core/cri/call.hpp"
-#include "core/cri/messages/demand.hpp"
+#include "core/operations/demand.hpp"
 
 namespace topolet::cri {
 
@@ -22,7 +22,7 @@ inline constexpr std::array<std::string_view, 3> kStatusMethods{"ContainerStatus
 inline std::set<std::string, std::less<>> status_names() { return {kStatusMethods.begin(), kStatusMethods.end()}; }
 
 /// By the id of the container; none where it is to be shown what the runtime tells.
-using QuotaToShow = std::function<std::optional<CfsQuota>(const std::string& container_id)>;
+using QuotaToShow = std::function<std::optional<operations::CfsQuota>(const std::string& container_id)>;
 
 /// The answer with other quotas, all else byte by byte as it came; none where none is another. Where an answer tells no
 /// resources of a container it is left so: the kubelet would take the rest for none.

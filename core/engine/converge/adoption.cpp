@@ -30,7 +30,7 @@ std::string describe_demand(const placement::Workload& workload) {
 
 /// A Guaranteed container has a CPU limit, which is its request. Where the runtime was told that it has no quota, that
 /// was topolet's doing; a kubelet that sets no quotas leaves that out. Fills the limit in.
-bool has_dropped_quota(const cri::ContainerDetail& detail, placement::Workload& workload) {
+bool has_dropped_quota(const operations::ContainerDetail& detail, placement::Workload& workload) {
   placement::Demand& demand = workload.demand;
   const bool has_none = detail.told.cpu_quota_us.value_or(0) < 0 && demand.cpu_limit_milli == 0;
   if (!has_none || workload.qos != placement::Qos::kGuaranteed) return false;
@@ -46,7 +46,7 @@ std::string joined(std::string reason, const std::string& more) {
 }  // namespace
 
 /// Who a listed container is, as far as the list and its sandbox tell.
-placement::Workload Reconciler::identify(const cri::ContainerInfo& container) const {
+placement::Workload Reconciler::identify(const operations::ContainerInfo& container) const {
   placement::Workload workload;
   workload.key.name = container.name;
   workload.key.attempt = container.attempt;
@@ -64,7 +64,7 @@ placement::Workload Reconciler::identify(const cri::ContainerInfo& container) co
   return workload;
 }
 
-placement::Workload Reconciler::workload_of(const cri::ContainerDetail& detail) const {
+placement::Workload Reconciler::workload_of(const operations::ContainerDetail& detail) const {
   placement::Workload workload = detail.workload;
   placement::Workload identity = identify(detail.info);
   workload.key = std::move(identity.key);
@@ -87,15 +87,17 @@ void Reconciler::adopt_all(const PassPtr& pass) {
   release_without_pod(pass);
   // Containers for exclusive CPUs come first, so that shared ones find the pool as it will be; of each kind the running
   // ones, because what runs wins over what was only decided.
-  const auto rank = [this](const cri::ContainerDetail& detail) {
-    const bool running = detail.info.state == cri::ContainerState::kRunning;
+  const auto rank = [this](const operations::ContainerDetail& detail) {
+    const bool running = detail.info.state == operations::ContainerState::kRunning;
     const bool is_for_exclusive_cpus =
         whole_cpus(detail.workload) > 0 || is_known_from_kubelet(identify(detail.info).key);
     return (is_for_exclusive_cpus ? 2 : 0) + (running ? 1 : 0);
   };
   std::stable_sort(pass->found.begin(), pass->found.end(),
-                   [&rank](const cri::ContainerDetail& a, const cri::ContainerDetail& b) { return rank(a) > rank(b); });
-  for (const cri::ContainerDetail& detail : pass->found) {
+                   [&rank](const operations::ContainerDetail& a, const operations::ContainerDetail& b) {
+                     return rank(a) > rank(b);
+                   });
+  for (const operations::ContainerDetail& detail : pass->found) {
     const Ledger& ledger = deps_.committer.ledger();
     if (ledger.find_by_container(detail.info.id) != nullptr) continue;
     const Allocation* allocation = ledger.find(identify(detail.info).key);
@@ -113,11 +115,12 @@ void Reconciler::adopt_all(const PassPtr& pass) {
 
 /// Who holds some of `cpus` and runs nowhere: creates in doubt, and containers that have ended. Only what runs
 /// overrules.
-std::vector<placement::ContainerKey> Reconciler::overruled_by(const PassPtr& pass, const cri::ContainerDetail& detail,
+std::vector<placement::ContainerKey> Reconciler::overruled_by(const PassPtr& pass,
+                                                              const operations::ContainerDetail& detail,
                                                               const placement::ContainerKey& key,
                                                               const CpuSet& cpus) const {
   std::vector<placement::ContainerKey> keys;
-  if (detail.info.state != cri::ContainerState::kRunning) return keys;
+  if (detail.info.state != operations::ContainerState::kRunning) return keys;
   for (const placement::ContainerKey& doubtful : pass->in_doubt) {
     const Allocation* allocation = deps_.committer.ledger().find(doubtful);
     if (allocation == nullptr || allocation->phase != Phase::kInDoubt || doubtful == key) continue;
@@ -133,7 +136,7 @@ std::vector<placement::ContainerKey> Reconciler::overruled_by(const PassPtr& pas
 
 /// Whether the container would have got exactly as many exclusive CPUs, and nobody holds these but creates in doubt and
 /// containers that have ended.
-bool Reconciler::may_keep_exclusively(const PassPtr& pass, const cri::ContainerDetail& detail,
+bool Reconciler::may_keep_exclusively(const PassPtr& pass, const operations::ContainerDetail& detail,
                                       const placement::Workload& workload, const CpuSet& cpus) const {
   std::optional<Ledger> trial;
   const Ledger& ledger =
@@ -142,9 +145,9 @@ bool Reconciler::may_keep_exclusively(const PassPtr& pass, const cri::ContainerD
 }
 
 /// Whether no other container was seen on the CPUs.
-bool Reconciler::runs_alone(const PassPtr& pass, const cri::ContainerDetail& detail, const CpuSet& cpus) const {
+bool Reconciler::runs_alone(const PassPtr& pass, const operations::ContainerDetail& detail, const CpuSet& cpus) const {
   const Ledger& ledger = deps_.committer.ledger();
-  const auto is_other_there = [&](const cri::ContainerDetail& other) {
+  const auto is_other_there = [&](const operations::ContainerDetail& other) {
     return other.info.id != detail.info.id && observed_cpus(other).intersects(cpus);
   };
   const auto is_known_there = [&](const std::string& id) {
@@ -157,11 +160,13 @@ bool Reconciler::runs_alone(const PassPtr& pass, const cri::ContainerDetail& det
 
 /// What the container is if it has its CPUs to itself because its annotation had its request rounded up when it was
 /// created, and does not any more: what runs keeps that.
-std::optional<placement::Workload> Reconciler::rounded_before(const PassPtr& pass, const cri::ContainerDetail& detail,
+std::optional<placement::Workload> Reconciler::rounded_before(const PassPtr& pass,
+                                                              const operations::ContainerDetail& detail,
                                                               const placement::Workload& workload,
                                                               const CpuSet& cpus) const {
   placement::Workload rounded = with_rounded_request(workload);
-  const bool kept = rounded.settings != workload.settings && detail.info.state == cri::ContainerState::kRunning &&
+  const bool kept = rounded.settings != workload.settings &&
+                    detail.info.state == operations::ContainerState::kRunning &&
                     may_keep_exclusively(pass, detail, rounded, cpus) && runs_alone(pass, detail, cpus);
   return kept ? std::optional(std::move(rounded)) : std::nullopt;
 }
@@ -170,7 +175,7 @@ std::optional<placement::Workload> Reconciler::rounded_before(const PassPtr& pas
 /// none otherwise. They are its own whatever the container would get here: the kubelet also knows what the runtime does
 /// not tell, and may have left fewer shared CPUs, or given some to the system's pods. But where nobody is to have any
 /// (placement.exclusive = never), it has none either.
-CpuSet Reconciler::cpus_from_kubelet(const PassPtr& pass, const cri::ContainerDetail& detail,
+CpuSet Reconciler::cpus_from_kubelet(const PassPtr& pass, const operations::ContainerDetail& detail,
                                      const placement::Workload& workload, const CpuSet& runs_on) const {
   if (!is_known_from_kubelet(workload.key)) return {};
   if (deps_.kubelet_cpus.at({workload.key.pod_uid, workload.key.name}) != runs_on) return {};
@@ -185,12 +190,12 @@ CpuSet Reconciler::cpus_from_kubelet(const PassPtr& pass, const cri::ContainerDe
 }
 
 /// A create in doubt was made. It stays where it was decided, unless it runs alone elsewhere.
-void Reconciler::bind_discovered(const PassPtr& pass, const cri::ContainerDetail& detail) {
+void Reconciler::bind_discovered(const PassPtr& pass, const operations::ContainerDetail& detail) {
   const Ledger& ledger = deps_.committer.ledger();
   const placement::Workload workload = workload_of(detail);
   const Allocation& allocation = *ledger.find(workload.key);
   const CpuSet runs_on = observed_cpus(detail);
-  const bool runs = detail.info.state == cri::ContainerState::kRunning;
+  const bool runs = detail.info.state == operations::ContainerState::kRunning;
   if (runs && runs_on != allocation.placement.cpus && may_keep_exclusively(pass, detail, workload, runs_on)) {
     return adopt_exclusively(pass, detail, workload, runs_on);
   }
@@ -202,7 +207,7 @@ void Reconciler::bind_discovered(const PassPtr& pass, const cri::ContainerDetail
                          });
 }
 
-void Reconciler::adopt(const PassPtr& pass, const cri::ContainerDetail& detail) {
+void Reconciler::adopt(const PassPtr& pass, const operations::ContainerDetail& detail) {
   event::Adopted adopted{workload_of(detail),    {}, detail.info, AuditEvent::kAdopted, observed_cpus(detail), {},
                          may_be_starting(detail)};
   const placement::Workload& workload = adopted.workload;
@@ -242,13 +247,13 @@ void Reconciler::adopt(const PassPtr& pass, const cri::ContainerDetail& detail) 
 }
 
 /// Where its memory is bound, by whomever; none where it may be on every node.
-NodeSet Reconciler::bound_memory_nodes(const cri::ContainerDetail& detail) const {
+NodeSet Reconciler::bound_memory_nodes(const operations::ContainerDetail& detail) const {
   const bool is_bound = !placement::nodes_with_memory(*deps_.placer.topology()).is_subset_of(detail.mems);
   return is_bound ? detail.mems : NodeSet();
 }
 
 /// Beside its memory, which stays where it is bound, if it may share CPUs there.
-Plan Reconciler::plan_shared(const cri::ContainerDetail& detail, const placement::Workload& workload) const {
+Plan Reconciler::plan_shared(const operations::ContainerDetail& detail, const placement::Workload& workload) const {
   Placer::Constraints constraints;
   constraints.only_shared = true;
   constraints.keep_nodes = bound_memory_nodes(detail) & deps_.placer.candidates().back().nodes;
@@ -259,10 +264,10 @@ Plan Reconciler::plan_shared(const cri::ContainerDetail& detail, const placement
 }
 
 /// Of what was there at the start nobody can say who created it, where the database does not know.
-std::string Reconciler::origin_of(const PassPtr& pass, const cri::ContainerDetail& detail) const {
+std::string Reconciler::origin_of(const PassPtr& pass, const operations::ContainerDetail& detail) const {
   const bool was_there = pass->is_first || there_at_start_.count(detail.info.id) != 0;
   if (!was_there || deps_.why_unknown.empty()) return "found in the runtime, not created through topolet";
-  const bool runs = detail.info.state == cri::ContainerState::kRunning;
+  const bool runs = detail.info.state == operations::ContainerState::kRunning;
   return fmt::format("already {}; {}", runs ? "running" : "created", deps_.why_unknown);
 }
 
@@ -282,7 +287,7 @@ bool Reconciler::share_what_it_has(const placement::Workload& workload, const Cp
 }
 
 /// One of which not all was known, as of a container that had no process yet: perhaps it is told now. Its CPUs stay.
-void Reconciler::learn(const cri::ContainerDetail& detail, const Allocation& own) {
+void Reconciler::learn(const operations::ContainerDetail& detail, const Allocation& own) {
   placement::Workload now = own.workload;
   now.qos = detail.workload.qos;
   // An update may have told the request meanwhile.
@@ -304,7 +309,7 @@ void Reconciler::warn_once_a_pod(const placement::Workload& workload, const std:
 
 /// Its runtime handler was not placed when it was created, and is now. It keeps its CPUs, and shares them from now on:
 /// whoever gets some of them exclusively makes it leave these.
-void Reconciler::place_foreign(const PassPtr& pass, const cri::ContainerDetail& detail, const Allocation& own) {
+void Reconciler::place_foreign(const PassPtr& pass, const operations::ContainerDetail& detail, const Allocation& own) {
   const CpuSet runs_on = observed_cpus(detail);
   if (const CpuSet given = cpus_from_kubelet(pass, detail, own.workload, runs_on); !given.empty())
     return adopt_exclusively(pass, detail, own.workload, given, "the kubelet had given to it");
@@ -324,7 +329,7 @@ void Reconciler::place_foreign(const PassPtr& pass, const cri::ContainerDetail& 
   commit_adopted(std::move(adopted), detail);
 }
 
-void Reconciler::adopt_exclusively(const PassPtr& pass, const cri::ContainerDetail& detail,
+void Reconciler::adopt_exclusively(const PassPtr& pass, const operations::ContainerDetail& detail,
                                    const placement::Workload& workload, const CpuSet& cpus, const char* which) {
   event::Adopted adopted{
       workload, {}, detail.info, AuditEvent::kAdopted, cpus, overruled_by(pass, detail, workload.key, cpus)};
@@ -337,10 +342,10 @@ void Reconciler::adopt_exclusively(const PassPtr& pass, const cri::ContainerDeta
   commit_adopted(std::move(adopted), detail);
 }
 
-void Reconciler::commit_adopted(event::Adopted adopted, const cri::ContainerDetail& detail) {
+void Reconciler::commit_adopted(event::Adopted adopted, const operations::ContainerDetail& detail) {
   const placement::ContainerKey key = adopted.workload.key;
   const NodeSet bound = bound_memory_nodes(detail);
-  const bool runs = detail.info.state == cri::ContainerState::kRunning || adopted.may_be_starting;
+  const bool runs = detail.info.state == operations::ContainerState::kRunning || adopted.may_be_starting;
   NodeSet& mems = adopted.plan.decision.placement.mems;
   mems = placement::retained_memory_nodes(bound, mems, runs, deps_.placer.rules());
   const bool is_told_mems = mems.empty() || mems == bound;

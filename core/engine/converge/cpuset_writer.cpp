@@ -23,10 +23,9 @@ void CpusetWriter::write(const std::string& container_id, const ContainerCpuset&
 
 void CpusetWriter::tell_runtime(const std::string& container_id, const ContainerCpuset& target,
                                 std::function<void(Status)> done) {
-  deps_.client.update_container(
-      container_id, target.cpus, target.mems,
-      [this, done = std::move(done)](const Status& status) { deps_.loop.post([done, status] { done(status); }); },
-      target.quota);
+  deps_.runtime.update(container_id, target, [this, done = std::move(done)](const Status& status) {
+    deps_.loop.post([done, status] { done(status); });
+  });
 }
 
 /// Where the cgroups below have to go to CPUs that the container does not have yet, it gets these before it leaves any.
@@ -63,12 +62,12 @@ void CpusetWriter::narrow_and_tell(const std::string& container_id, const Contai
 void CpusetWriter::written(const std::string& container_id, const ContainerCpuset& target, const Status& status,
                            const std::function<void(WriteResult)>& done) {
   if (status && pids_.count(container_id) != 0) return done(verify_written(container_id, target));
-  inspect(container_id, [this, container_id, target, status, done](const Result<cri::ContainerDetail>& detail) {
+  inspect(container_id, [this, container_id, target, status, done](const Result<operations::ContainerDetail>& detail) {
     if (!detail && detail.error().code == Code::kNotFound) return done({WriteResult::Kind::kGone});
-    if (detail && detail->info.state == cri::ContainerState::kExited) return done({WriteResult::Kind::kExited});
+    if (detail && detail->info.state == operations::ContainerState::kExited) return done({WriteResult::Kind::kExited});
     if (!status) return done({WriteResult::Kind::kFailed, status.error()});
     if (!detail) return done({WriteResult::Kind::kFailed, detail.error()});
-    if (detail->info.state == cri::ContainerState::kCreated) return done({WriteResult::Kind::kNotStarted});
+    if (detail->info.state == operations::ContainerState::kCreated) return done({WriteResult::Kind::kNotStarted});
     done(verify_written(container_id, target));
   });
 }
@@ -89,20 +88,22 @@ WriteResult CpusetWriter::verify_written(const std::string& container_id, const 
 }
 
 void CpusetWriter::list(
-    std::function<void(Result<std::vector<cri::Sandbox>>, Result<std::vector<cri::ContainerInfo>>)> done) {
-  deps_.client.list_containers(
-      [this, done = std::move(done)](const Result<std::vector<cri::ContainerInfo>>& containers) {
-        deps_.client.list_sandboxes([this, done, containers](const Result<std::vector<cri::Sandbox>>& sandboxes) {
-          deps_.loop.post([done, containers, sandboxes] { done(sandboxes, containers); });
-        });
-      });
+    std::function<void(Result<std::vector<operations::Sandbox>>, Result<std::vector<operations::ContainerInfo>>)>
+        done) {
+  deps_.runtime.list_containers([this, done = std::move(done)](
+                                    const Result<std::vector<operations::ContainerInfo>>& containers) {
+    deps_.runtime.list_sandboxes([this, done, containers](const Result<std::vector<operations::Sandbox>>& sandboxes) {
+      deps_.loop.post([done, containers, sandboxes] { done(sandboxes, containers); });
+    });
+  });
 }
 
-void CpusetWriter::inspect(const std::string& container_id, std::function<void(Result<cri::ContainerDetail>)> done) {
-  deps_.client.container_status(
-      container_id, [this, container_id, done = std::move(done)](const Result<cri::ContainerDetail>& detail) {
+void CpusetWriter::inspect(const std::string& container_id,
+                           std::function<void(Result<operations::ContainerDetail>)> done) {
+  deps_.runtime.inspect(
+      container_id, [this, container_id, done = std::move(done)](const Result<operations::ContainerDetail>& detail) {
         deps_.loop.post([this, container_id, done, detail] {
-          if (detail && detail->info.state == cri::ContainerState::kRunning && detail->pid > 0) {
+          if (detail && detail->info.state == operations::ContainerState::kRunning && detail->pid > 0) {
             pids_[container_id] = detail->pid;
           } else {
             pids_.erase(container_id);
@@ -113,11 +114,11 @@ void CpusetWriter::inspect(const std::string& container_id, std::function<void(R
 }
 
 /// With what the kernel tells in place of the runtime.
-cri::ContainerDetail CpusetWriter::completed(cri::ContainerDetail detail) const {
+operations::ContainerDetail CpusetWriter::completed(operations::ContainerDetail detail) const {
   const auto pid = pids_.find(detail.info.id);
-  if (pid == pids_.end() || (detail.keeps_updates && cri::tells_all(detail.told))) return detail;
+  if (pid == pids_.end() || (detail.keeps_updates && operations::tells_all(detail.told))) return detail;
   const std::size_t cpus = deps_.kernel.effective_cpus(pid->second).value_or(CpuSet()).size();
-  complete(detail, deps_.kernel.resources_of(pid->second, detail.info.id), cpus, deps_.client.rules());
+  complete(detail, deps_.kernel.resources_of(pid->second, detail.info.id), cpus, deps_.demand_rules);
   return detail;
 }
 

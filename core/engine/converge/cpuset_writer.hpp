@@ -12,11 +12,10 @@
 
 #include "core/base/log_fwd.hpp"
 #include "core/base/result.hpp"
-#include "core/cri/messages/requests.hpp"
-#include "core/cri/messages/runtime_client.hpp"
 #include "core/engine/converge/process_cgroups.hpp"
 #include "core/engine/loop.hpp"
 #include "core/engine/state/events.hpp"
+#include "core/operations/runtime.hpp"
 
 namespace topolet::engine {
 
@@ -39,7 +38,8 @@ class CpusetWriter {
  public:
   struct Deps {
     Loop& loop;
-    cri::RuntimeClient& client;
+    operations::ContainerRuntime& runtime;
+    const operations::DemandRules demand_rules;
     ProcessCgroups kernel;
     Log& log;
   };
@@ -50,11 +50,13 @@ class CpusetWriter {
   void write(const std::string& container_id, const ContainerCpuset& target, std::function<void(WriteResult)> done);
 
   /// Every container and, asked for after them so that each container's is there, every sandbox.
-  void list(std::function<void(Result<std::vector<cri::Sandbox>>, Result<std::vector<cri::ContainerInfo>>)> done);
+  void list(
+      std::function<void(Result<std::vector<operations::Sandbox>>, Result<std::vector<operations::ContainerInfo>>)>
+          done);
 
   /// Asks for a container's verbose status and remembers its process. What the runtime does not tell of its resources
   /// is as the kernel has it.
-  void inspect(const std::string& container_id, std::function<void(Result<cri::ContainerDetail>)> done);
+  void inspect(const std::string& container_id, std::function<void(Result<operations::ContainerDetail>)> done);
 
   /// What the kernel says of a process that was seen to belong to the container; none if there is none to be asked.
   std::optional<CpuSet> kernel_cpus(const std::string& container_id) const;
@@ -77,7 +79,7 @@ class CpusetWriter {
   void forget(const std::string& container_id) { pids_.erase(container_id); }
 
  private:
-  cri::ContainerDetail completed(cri::ContainerDetail detail) const;
+  operations::ContainerDetail completed(operations::ContainerDetail detail) const;
   std::optional<std::filesystem::path> cgroup_of(const std::string& container_id) const;
   std::optional<std::filesystem::path> cgroup_with_nested(const std::string& container_id) const;
   void write_around_nested(const std::string& container_id, const ContainerCpuset& target,

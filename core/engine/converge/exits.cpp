@@ -38,11 +38,11 @@ void Exits::report(const std::string& container_id, const Exit& exit, std::funct
 /// Where the runtime does not answer, the next reconciliation asks again.
 void Exits::ask_exit_code(const std::string& container_id, std::function<void()> then) {
   cpusets_.inspect(container_id,
-                   [this, container_id, then = std::move(then)](const Result<cri::ContainerDetail>& detail) {
+                   [this, container_id, then = std::move(then)](const Result<operations::ContainerDetail>& detail) {
                      if (!detail && detail.error().code == Code::kNotFound) {
                        return report(container_id, {Exit::Kind::kGone}, then);
                      }
-                     if (!detail || detail->info.state != cri::ContainerState::kExited) return then();
+                     if (!detail || detail->info.state != operations::ContainerState::kExited) return then();
                      report(container_id, {Exit::Kind::kExited, detail->info.exit_code}, then);
                    });
 }

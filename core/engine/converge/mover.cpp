@@ -350,9 +350,9 @@ void Mover::try_stuck(const std::string& container_id, const ContainerQueues::Op
 void Mover::recover_workload(const placement::ContainerKey& key, WorkloadRecovered done) {
   const Allocation* known = deps_.committer.ledger().find(key);
   if (known == nullptr) return done(std::nullopt);
-  deps_.cpusets.inspect(known->container_id, [this, key, done](const Result<cri::ContainerDetail>& detail) {
+  deps_.cpusets.inspect(known->container_id, [this, key, done](const Result<operations::ContainerDetail>& detail) {
     const Allocation* now = deps_.committer.ledger().find(key);
-    const bool has_exited = detail && detail->info.state == cri::ContainerState::kExited;
+    const bool has_exited = detail && detail->info.state == operations::ContainerState::kExited;
     // Meanwhile it may have ended, or failed and left its CPUs to its next attempt.
     if (now == nullptr || !now->is_bound() || has_exited) return done(std::nullopt);
     Allocation allocation = *now;

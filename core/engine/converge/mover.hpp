@@ -165,7 +165,7 @@ class Mover final : public Observer {
   void begin_move(const placement::ContainerKey& key, const PlanMove& plan, const ContainerQueues::OperationDone& done);
   void commit_move(const Allocation& before, const PlanMove& plan, const ContainerQueues::OperationDone& done);
   void verify(const std::string& container_id, OverruleWatch::Look look, const std::function<void()>& seen);
-  void on_inspected(const std::string& container_id, const cri::ContainerDetail& detail, bool is_newest,
+  void on_inspected(const std::string& container_id, const operations::ContainerDetail& detail, bool is_newest,
                     OverruleWatch::Look look);
   void note_drift(const std::string& container_id, const CpuSet& observed, const std::string& why,
                   OverruleWatch::Look look);

@@ -20,10 +20,10 @@ void Mover::look_for_overlap(const std::string& container_id, const CpuSet& obse
 
 void Mover::verify(const std::string& container_id, OverruleWatch::Look look, const std::function<void()>& seen) {
   const auto asked_with = queues_.applied(container_id);
-  deps_.cpusets.inspect(container_id, [=, this](const Result<cri::ContainerDetail>& detail) {
+  deps_.cpusets.inspect(container_id, [=, this](const Result<operations::ContainerDetail>& detail) {
     if (!detail) return;
     if (seen) seen();
-    if (detail->info.state == cri::ContainerState::kExited) {
+    if (detail->info.state == operations::ContainerState::kExited) {
       return deps_.exits.report(container_id, {Exit::Kind::kExited, detail->info.exit_code});
     }
     on_inspected(container_id, *detail, asked_with == queues_.applied(container_id), look);
@@ -31,14 +31,14 @@ void Mover::verify(const std::string& container_id, OverruleWatch::Look look, co
 }
 
 /// `is_newest`: the container has not been set to other CPUs since the runtime was asked.
-void Mover::on_inspected(const std::string& container_id, const cri::ContainerDetail& detail, bool is_newest,
+void Mover::on_inspected(const std::string& container_id, const operations::ContainerDetail& detail, bool is_newest,
                          OverruleWatch::Look look) {
   const auto applied = queues_.applied(container_id);
   const Allocation* allocation = deps_.committer.ledger().find_by_container(container_id);
   if (!applied || allocation == nullptr) return;
   const placement::ContainerKey key = allocation->workload.key;
   const bool is_left_to_kernel = allocation->squeeze == Squeeze::kLeftToKernel;
-  if (detail.info.state == cri::ContainerState::kRunning) {
+  if (detail.info.state == operations::ContainerState::kRunning) {
     deps_.committer.commit(event::StartConfirmed{key}, Urgency::kSoon);
   }
   if (is_left_to_kernel) return;
@@ -134,13 +134,13 @@ void Mover::resolve_unfinished_starts() {
 void Mover::resolve_unfinished_start(const std::string& container_id) {
   const Allocation* allocation = deps_.committer.ledger().find_by_container(container_id);
   if (allocation == nullptr || allocation->phase != Phase::kStarting) return;
-  deps_.cpusets.inspect(container_id, [this, container_id](const Result<cri::ContainerDetail>& detail) {
+  deps_.cpusets.inspect(container_id, [this, container_id](const Result<operations::ContainerDetail>& detail) {
     const Allocation* now = deps_.committer.ledger().find_by_container(container_id);
     if (!detail || now == nullptr || now->phase != Phase::kStarting) return;
-    if (detail->info.state == cri::ContainerState::kRunning) {
+    if (detail->info.state == operations::ContainerState::kRunning) {
       return on_inspected(container_id, *detail, true, OverruleWatch::Look::kFirst);
     }
-    if (detail->info.state == cri::ContainerState::kExited) {
+    if (detail->info.state == operations::ContainerState::kExited) {
       return deps_.exits.report(container_id, {Exit::Kind::kExited, detail->info.exit_code});
     }
     // Meanwhile it may have been started once more.

@@ -38,10 +38,10 @@ bool is_unified(const fs::path& cgroup) {
   return fs::exists(cgroup / kUnifiedFile, unreadable);
 }
 
-Result<cri::CfsQuota> read_unified(const fs::path& file) {
+Result<operations::CfsQuota> read_unified(const fs::path& file) {
   std::ifstream in(file);
   std::string quota;
-  cri::CfsQuota read{-1, kUsualPeriodUs};
+  operations::CfsQuota read{-1, kUsualPeriodUs};
   if (!(in >> quota)) return cannot_read(file);
   in >> read.period_us;
   if (quota == "max") return read;
@@ -58,22 +58,22 @@ Result<std::int64_t> read_one(const fs::path& file) {
 }
 
 /// Whether the pod has more than its containers may use that have a limit: then the limit is the pod's own.
-bool is_more_than(const cri::CfsQuota& quota, std::int64_t milli) {
-  return cri::cpu_limit_milli(quota.quota_us, quota.period_us) > milli;
+bool is_more_than(const operations::CfsQuota& quota, std::int64_t milli) {
+  return operations::cpu_limit_milli(quota.quota_us, quota.period_us) > milli;
 }
 
 }  // namespace
 
-Result<cri::CfsQuota> read_quota(const fs::path& cgroup) {
+Result<operations::CfsQuota> read_quota(const fs::path& cgroup) {
   if (is_unified(cgroup)) return read_unified(cgroup / kUnifiedFile);
   const Result<std::int64_t> quota = read_one(cgroup / kLegacyQuotaFile);
   if (!quota) return quota.error();
   const Result<std::int64_t> period = read_one(cgroup / kLegacyPeriodFile);
   if (!period) return period.error();
-  return cri::CfsQuota{*quota, *period};
+  return operations::CfsQuota{*quota, *period};
 }
 
-Status write_quota(const fs::path& cgroup, const cri::CfsQuota& quota) {
+Status write_quota(const fs::path& cgroup, const operations::CfsQuota& quota) {
   if (is_unified(cgroup)) {
     const std::string most = quota.quota_us < 0 ? "max" : std::to_string(quota.quota_us);
     return write_file(cgroup / kUnifiedFile, fmt::format("{} {}", most, quota.period_us));
@@ -156,7 +156,7 @@ PodQuotas::Containers PodQuotas::containers_of(const std::string& uid) const {
 
 /// A pod has a quota only where all its containers have one, or where it has a limit of its own: that one is the only
 /// one that binds a container without.
-PodQuotas::Wish PodQuotas::wish_for(const Containers& containers, const cri::CfsQuota& now) {
+PodQuotas::Wish PodQuotas::wish_for(const Containers& containers, const operations::CfsQuota& now) {
   if (containers.has_limited) return Wish::kGivenBack;
   if (!containers.has_dropped) return Wish::kNone;
   const bool is_own_limit = containers.shares_freely && is_more_than(now, containers.limit_milli);
@@ -189,7 +189,7 @@ void PodQuotas::forget(const std::string& uid) {
 Status PodQuotas::bring_in_line(const Pod& pod, const Containers& containers) {
   const Result<fs::path> cgroup = cgroup_of(pod.sandbox.pod_uid);
   if (!cgroup) return cgroup.error();
-  const Result<cri::CfsQuota> now = read_quota(*cgroup);
+  const Result<operations::CfsQuota> now = read_quota(*cgroup);
   if (!now) return now.error();
   // While there is none, what it was tells whose limit it is.
   const bool has_quota = now->quota_us > 0;
@@ -204,14 +204,14 @@ Status PodQuotas::bring_in_line(const Pod& pod, const Containers& containers) {
   return {};
 }
 
-Status PodQuotas::drop(const Pod& pod, const fs::path& cgroup, const cri::CfsQuota& now) {
+Status PodQuotas::drop(const Pod& pod, const fs::path& cgroup, const operations::CfsQuota& now) {
   if (pod.dropped_quota == now) return write_quota(cgroup, {-1, now.period_us});
   note(pod.sandbox.pod_uid, now);
   return {};
 }
 
 /// What somebody has set meanwhile counts.
-Status PodQuotas::give_back(const Pod& pod, const fs::path& cgroup, const cri::CfsQuota& now) {
+Status PodQuotas::give_back(const Pod& pod, const fs::path& cgroup, const operations::CfsQuota& now) {
   if (now.quota_us <= 0) {
     if (Status written = write_quota(cgroup, *pod.dropped_quota); !written) return written;
   }
@@ -236,7 +236,7 @@ Result<fs::path> PodQuotas::cgroup_of(const std::string& uid) {
 }
 
 /// Nothing is written before that is durable.
-void PodQuotas::note(const std::string& uid, const std::optional<cri::CfsQuota>& dropped) {
+void PodQuotas::note(const std::string& uid, const std::optional<operations::CfsQuota>& dropped) {
   being_noted_.insert(uid);
   deps_.loop.post([this, uid, dropped] {
     deps_.committer.commit(event::PodQuotaDropped{uid, dropped}, [this, uid] {

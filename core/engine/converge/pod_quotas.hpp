@@ -10,17 +10,17 @@
 
 #include "core/base/log_fwd.hpp"
 #include "core/base/result.hpp"
-#include "core/cri/messages/demand.hpp"
 #include "core/engine/converge/pod_cgroups.hpp"
 #include "core/engine/loop.hpp"
 #include "core/engine/state/committer.hpp"
+#include "core/operations/demand.hpp"
 
 namespace topolet::engine {
 
 /// What the files of a cgroup say: cpu.max (v2), or cpu.cfs_quota_us and cpu.cfs_period_us (v1).
-Result<cri::CfsQuota> read_quota(const std::filesystem::path& cgroup);
+Result<operations::CfsQuota> read_quota(const std::filesystem::path& cgroup);
 /// Its burst, if it has one, stays.
-Status write_quota(const std::filesystem::path& cgroup, const cri::CfsQuota& quota);
+Status write_quota(const std::filesystem::path& cgroup, const operations::CfsQuota& quota);
 
 /// Takes the quota of a pod off while all its containers that have a CPU limit have CPUs of their own and no quota
 /// (QuotaState::kDropped), as theirs would be in vain otherwise, and gives it back when that is over. What it was is
@@ -56,15 +56,15 @@ class PodQuotas final : public Observer {
   enum class Wish : std::uint8_t { kNone, kDropped, kGivenBack };
 
   Containers containers_of(const std::string& uid) const;
-  static Wish wish_for(const Containers& containers, const cri::CfsQuota& now);
+  static Wish wish_for(const Containers& containers, const operations::CfsQuota& now);
   const Pod* find_pod(const std::string& uid) const;
   void forget(const std::string& uid);
   void look_at(const std::string& uid);
   Status bring_in_line(const Pod& pod, const Containers& containers);
-  Status drop(const Pod& pod, const std::filesystem::path& cgroup, const cri::CfsQuota& now);
-  Status give_back(const Pod& pod, const std::filesystem::path& cgroup, const cri::CfsQuota& now);
+  Status drop(const Pod& pod, const std::filesystem::path& cgroup, const operations::CfsQuota& now);
+  Status give_back(const Pod& pod, const std::filesystem::path& cgroup, const operations::CfsQuota& now);
   Result<std::filesystem::path> cgroup_of(const std::string& uid);
-  void note(const std::string& uid, const std::optional<cri::CfsQuota>& dropped);
+  void note(const std::string& uid, const std::optional<operations::CfsQuota>& dropped);
   void note_result(const Pod& pod, const Status& status);
 
   Deps deps_;

@@ -111,7 +111,7 @@ std::optional<std::int64_t> read_limit(const std::filesystem::path& file) {
 }
 
 /// v1, or v2, whichever the directory has.
-void read_cpu(const std::filesystem::path& directory, cri::ToldResources& told) {
+void read_cpu(const std::filesystem::path& directory, operations::ToldResources& told) {
   told.cpu_shares = read_number(directory / "cpu.shares");
   told.cpu_weight = read_number(directory / "cpu.weight");
   told.cpu_quota_us = read_number(directory / "cpu.cfs_quota_us");
@@ -132,13 +132,13 @@ std::optional<NodeSet> read_mems(const std::filesystem::path& directory) {
   return in && mems ? std::optional(*std::move(mems)) : std::nullopt;
 }
 
-void read_memory(const std::filesystem::path& directory, cri::ToldResources& told) {
+void read_memory(const std::filesystem::path& directory, operations::ToldResources& told) {
   told.memory_limit_bytes = read_limit(directory / "memory.limit_in_bytes");
   if (!told.memory_limit_bytes) told.memory_limit_bytes = read_limit(directory / "memory.max");
 }
 
 /// hugetlb.2MB.limit_in_bytes, or hugetlb.2MB.max.
-void read_huge_pages(const std::filesystem::path& directory, cri::ToldResources& told) {
+void read_huge_pages(const std::filesystem::path& directory, operations::ToldResources& told) {
   constexpr std::string_view kPrefix = "hugetlb.";
   std::map<std::string, std::int64_t> limits;
   std::error_code ended;
@@ -246,13 +246,13 @@ std::vector<std::string> ProcessCgroups::cgroups_of(std::int64_t pid) const {
   return paths;
 }
 
-cri::ToldResources ProcessCgroups::resources_of(std::int64_t pid, const std::string& container_id) const {
+operations::ToldResources ProcessCgroups::resources_of(std::int64_t pid, const std::string& container_id) const {
   if (made_up_resources_) return made_up_resources_(pid);
-  cri::ToldResources told;
+  operations::ToldResources told;
   const std::filesystem::path process = proc_ / std::to_string(pid);
   if (made_up_ || !is_alive(process)) return told;
   for (const CgroupLine& line : lines_of_cgroups(process)) {
-    if (!told.qos) told.qos = cri::qos_of_cgroup(line.path);
+    if (!told.qos) told.qos = operations::qos_of_cgroup(line.path);
   }
   told.oom_score_adj = read_number(process / "oom_score_adj");
   if (const auto cpu = directory_of(pid, "cpu", container_id)) read_cpu(*cpu, told);

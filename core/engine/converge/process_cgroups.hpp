@@ -11,7 +11,7 @@
 
 #include "core/base/index_set.hpp"
 #include "core/base/result.hpp"
-#include "core/cri/messages/demand.hpp"
+#include "core/operations/demand.hpp"
 
 namespace topolet::engine {
 
@@ -25,7 +25,7 @@ struct CpusetHierarchy {
 class ProcessCgroups {
  public:
   using ReadCpus = std::function<std::optional<CpuSet>(std::int64_t pid)>;
-  using ReadResources = std::function<cri::ToldResources(std::int64_t pid)>;
+  using ReadResources = std::function<operations::ToldResources(std::int64_t pid)>;
 
   explicit ProcessCgroups(std::filesystem::path proc = "/proc", std::filesystem::path host_root = "/");
   /// Of a kernel that need not exist: it says just this.
@@ -54,7 +54,7 @@ class ProcessCgroups {
   /// What the kernel tells of a container's resources, by its process: the QoS class that a cgroup above it names, what
   /// the files of the container's own cgroup say, and the process's oom_score_adj. Those of a cgroup that does not bear
   /// the container's id say nothing of it.
-  cri::ToldResources resources_of(std::int64_t pid, const std::string& container_id) const;
+  operations::ToldResources resources_of(std::int64_t pid, const std::string& container_id) const;
 
   /// None if it is not mounted, or cannot be seen from here.
   std::optional<CpusetHierarchy> hierarchy() const;

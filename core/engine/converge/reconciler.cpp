@@ -20,7 +20,7 @@ constexpr std::chrono::milliseconds kInspectRetryDelay{250};
 // A client may name a sandbox by the beginning of its id.
 bool Reconciler::ReconcilePass::has_ready_pod(const std::string& sandbox_id) const {
   return std::any_of(listed_sandboxes.begin(), listed_sandboxes.end(),
-                     [&sandbox_id](const cri::Sandbox& sandbox) {
+                     [&sandbox_id](const operations::Sandbox& sandbox) {
                        return sandbox.ready && sandbox.id.rfind(sandbox_id, 0) == 0;
                      }) ||
          sandbox_id.empty();
@@ -28,12 +28,12 @@ bool Reconciler::ReconcilePass::has_ready_pod(const std::string& sandbox_id) con
 
 // Of a sandbox that is gone the uid of its pod is not known any more.
 bool Reconciler::ReconcilePass::may_run(const placement::ContainerKey& key) const {
-  const auto is_it = [&key](const cri::ContainerInfo& container) {
+  const auto is_it = [&key](const operations::ContainerInfo& container) {
     return container.sandbox_id == key.sandbox_id && container.name == key.name && container.attempt == key.attempt;
   };
   return std::any_of(undescribed.begin(), undescribed.end(), is_it) ||
-         std::any_of(found.begin(), found.end(), [&is_it](const cri::ContainerDetail& detail) {
-           return detail.info.state == cri::ContainerState::kRunning && is_it(detail.info);
+         std::any_of(found.begin(), found.end(), [&is_it](const operations::ContainerDetail& detail) {
+           return detail.info.state == operations::ContainerState::kRunning && is_it(detail.info);
          });
 }
 
@@ -53,16 +53,16 @@ void Reconciler::begin() {
   }
   pass->kept = ledger.kept();
   for (const auto& [id, pod] : ledger.pods()) pass->sandboxes.push_back(id);
-  deps_.cpusets.list(
-      [this, pass](Result<std::vector<cri::Sandbox>> sandboxes, Result<std::vector<cri::ContainerInfo>> containers) {
-        if (!sandboxes) return end(sandboxes.error());
-        if (!containers) return end(containers.error());
-        pass->listed_sandboxes = *std::move(sandboxes);
-        pass->listed = *std::move(containers);
-        pass->is_first = !std::exchange(has_compared_, true);
-        compare_sandboxes(pass);
-        compare_containers(pass);
-      });
+  deps_.cpusets.list([this, pass](Result<std::vector<operations::Sandbox>> sandboxes,
+                                  Result<std::vector<operations::ContainerInfo>> containers) {
+    if (!sandboxes) return end(sandboxes.error());
+    if (!containers) return end(containers.error());
+    pass->listed_sandboxes = *std::move(sandboxes);
+    pass->listed = *std::move(containers);
+    pass->is_first = !std::exchange(has_compared_, true);
+    compare_sandboxes(pass);
+    compare_containers(pass);
+  });
 }
 
 void Reconciler::end(const Status& status) {
@@ -75,7 +75,7 @@ void Reconciler::end(const Status& status) {
 
 void Reconciler::compare_sandboxes(const PassPtr& pass) {
   std::unordered_set<std::string> listed_ids;
-  for (const cri::Sandbox& sandbox : pass->listed_sandboxes) {
+  for (const operations::Sandbox& sandbox : pass->listed_sandboxes) {
     listed_ids.insert(sandbox.id);
     deps_.committer.commit(event::PodSeen{sandbox});
   }
@@ -86,13 +86,13 @@ void Reconciler::compare_sandboxes(const PassPtr& pass) {
 
 void Reconciler::compare_containers(const PassPtr& pass) {
   std::unordered_set<std::string> listed_ids;
-  for (const cri::ContainerInfo& container : pass->listed) listed_ids.insert(container.id);
+  for (const operations::ContainerInfo& container : pass->listed) listed_ids.insert(container.id);
   ++pass->waiting;  // held until every container was visited
   for (const std::string& id : pass->bound) {
     if (listed_ids.count(id) == 0) report_exit(pass, id, {Exit::Kind::kGone});
   }
   std::erase_if(told_without_pod_, [&listed_ids](const std::string& id) { return listed_ids.count(id) == 0; });
-  for (const cri::ContainerInfo& container : pass->listed) reconcile_container(pass, container);
+  for (const operations::ContainerInfo& container : pass->listed) reconcile_container(pass, container);
   finish_one(pass);
 }
 
@@ -106,12 +106,12 @@ void Reconciler::report_exit(const PassPtr& pass, const std::string& container_i
   deps_.exits.report(container_id, exit, [this, pass] { finish_one(pass); });
 }
 
-void Reconciler::reconcile_container(const PassPtr& pass, const cri::ContainerInfo& container) {
+void Reconciler::reconcile_container(const PassPtr& pass, const operations::ContainerInfo& container) {
   const Ledger& ledger = deps_.committer.ledger();
   if (const Allocation* own = ledger.find_by_container(container.id); own != nullptr) {
     return reconcile_known(pass, container, *own);
   }
-  const bool exited = container.state == cri::ContainerState::kExited;
+  const bool exited = container.state == operations::ContainerState::kExited;
   const placement::ContainerKey key = identify(container).key;
   if (const Allocation* allocation = ledger.find(key); allocation != nullptr && !allocation->is_bound()) {
     // One whose create is still under way is bound by its answer.
@@ -125,8 +125,9 @@ void Reconciler::reconcile_container(const PassPtr& pass, const cri::ContainerIn
 
 /// Whether it can never run: it does not, and had no ready sandbox after that. A start of it that has gone out counts
 /// until it is known what became of it.
-bool Reconciler::holds_nothing(const PassPtr& pass, const cri::ContainerInfo& container, cri::ContainerState state) {
-  if (state == cri::ContainerState::kRunning || pass->has_ready_pod(container.sandbox_id)) return false;
+bool Reconciler::holds_nothing(const PassPtr& pass, const operations::ContainerInfo& container,
+                               operations::ContainerState state) {
+  if (state == operations::ContainerState::kRunning || pass->has_ready_pod(container.sandbox_id)) return false;
   const Allocation* own = deps_.committer.ledger().find_by_container(container.id);
   if (own != nullptr) return own->phase == Phase::kCreated || own->placement.mode == placement::Mode::kForeign;
   if (told_without_pod_.insert(container.id).second) {
@@ -153,35 +154,36 @@ void Reconciler::release_without_pod(const PassPtr& pass) {
   }
 }
 
-void Reconciler::reconcile_known(const PassPtr& pass, const cri::ContainerInfo& container, const Allocation& own) {
+void Reconciler::reconcile_known(const PassPtr& pass, const operations::ContainerInfo& container,
+                                 const Allocation& own) {
   if (own.is_kept()) return;
-  if (container.state == cri::ContainerState::kExited) return report_exit(pass, container.id, {});
+  if (container.state == operations::ContainerState::kExited) return report_exit(pass, container.id, {});
   if (holds_nothing(pass, container, container.state)) return inspect_known(pass, container);
   if (own.placement.mode == placement::Mode::kForeign) return inspect_foreign(pass, container);
   if (!deps_.mover.has_queue(container.id)) return inspect_known(pass, container);
-  if (is_unknown(own.workload) && container.state == cri::ContainerState::kRunning)
+  if (is_unknown(own.workload) && container.state == operations::ContainerState::kRunning)
     return inspect_unknown(pass, container);
   // What the last topoletd had sent may come into effect late.
   if (own.phase == Phase::kRunning && !is_in_startup_window()) return deps_.mover.verify_in_kernel(container.id);
-  if (container.state == cri::ContainerState::kRunning) deps_.mover.verify(container.id);
+  if (container.state == operations::ContainerState::kRunning) deps_.mover.verify(container.id);
 }
 
 /// A look at where it runs comes with it.
-void Reconciler::inspect_unknown(const PassPtr& pass, const cri::ContainerInfo& container) {
+void Reconciler::inspect_unknown(const PassPtr& pass, const operations::ContainerInfo& container) {
   ++pass->waiting;
-  deps_.cpusets.inspect(container.id, [this, pass, container](const Result<cri::ContainerDetail>& detail) {
+  deps_.cpusets.inspect(container.id, [this, pass, container](const Result<operations::ContainerDetail>& detail) {
     const Allocation* own = deps_.committer.ledger().find_by_container(container.id);
-    const bool runs = detail && detail->info.state == cri::ContainerState::kRunning;
+    const bool runs = detail && detail->info.state == operations::ContainerState::kRunning;
     if (runs && own != nullptr && own->is_managed()) learn(*detail, *own);
     deps_.mover.verify(container.id);
     finish_one(pass);
   });
 }
 
-void Reconciler::inspect_known(const PassPtr& pass, const cri::ContainerInfo& container) {
+void Reconciler::inspect_known(const PassPtr& pass, const operations::ContainerInfo& container) {
   ++pass->waiting;
-  deps_.cpusets.inspect(container.id, [this, pass, container](const Result<cri::ContainerDetail>& detail) {
-    if (detail && detail->info.state == cri::ContainerState::kExited) {
+  deps_.cpusets.inspect(container.id, [this, pass, container](const Result<operations::ContainerDetail>& detail) {
+    if (detail && detail->info.state == operations::ContainerState::kExited) {
       report_exit(pass, container.id, {Exit::Kind::kExited, detail->info.exit_code});
     } else if (const Allocation* own = deps_.committer.ledger().find_by_container(container.id);
                detail && own != nullptr && holds_nothing(pass, container, detail->info.state)) {
@@ -194,14 +196,14 @@ void Reconciler::inspect_known(const PassPtr& pass, const cri::ContainerInfo& co
 }
 
 /// One that was foreign when it was created need not be so any more: another configuration may place its handler.
-void Reconciler::inspect_foreign(const PassPtr& pass, const cri::ContainerInfo& container) {
+void Reconciler::inspect_foreign(const PassPtr& pass, const operations::ContainerInfo& container) {
   const Allocation* known = deps_.committer.ledger().find_by_container(container.id);
   if (!deps_.placed_handlers.obstacle(known->workload.runtime_handler).empty()) return;
   ++pass->waiting;
-  deps_.cpusets.inspect(container.id, [this, pass, container](const Result<cri::ContainerDetail>& detail) {
+  deps_.cpusets.inspect(container.id, [this, pass, container](const Result<operations::ContainerDetail>& detail) {
     const Allocation* own = deps_.committer.ledger().find_by_container(container.id);
     const bool is_foreign = own != nullptr && own->placement.mode == placement::Mode::kForeign;
-    if (detail && is_foreign && detail->info.state != cri::ContainerState::kExited) {
+    if (detail && is_foreign && detail->info.state != operations::ContainerState::kExited) {
       if (runs_in_cgroup_of_pod(deps_.cpusets.cgroups_of(container.id), container.id, own->workload.key)) {
         deps_.placed_handlers.note_without_cgroup(own->workload.runtime_handler, container.id);
       } else {
@@ -213,44 +215,45 @@ void Reconciler::inspect_foreign(const PassPtr& pass, const cri::ContainerInfo& 
 }
 
 /// Asks the runtime several times, because the next decision must not give the container's CPUs to another.
-void Reconciler::inspect_unbound(const PassPtr& pass, const cri::ContainerInfo& container, std::uint32_t tries) {
+void Reconciler::inspect_unbound(const PassPtr& pass, const operations::ContainerInfo& container, std::uint32_t tries) {
   ++pass->waiting;
-  deps_.cpusets.inspect(container.id, [this, pass, container, tries](const Result<cri::ContainerDetail>& detail) {
-    if (!detail && detail.error().code != Code::kNotFound) {
-      if (tries > 1 && detail.error().code != Code::kDeadlineExceeded) {
-        deps_.loop.after(kInspectRetryDelay, [this, pass, container, tries] {
-          inspect_unbound(pass, container, tries - 1);
-          finish_one(pass);
-        });
-        return;
-      }
-      deps_.log.error("container {} was not created through topolet, and the runtime cannot describe it: {}",
-                      container.id, detail.error().message);
-      pass->undescribed.push_back(container);
-      if (pass->is_first) there_at_start_.insert(container.id);
-    }
-    const bool is_there = detail && detail->info.state != cri::ContainerState::kExited;
-    if (is_there && !holds_nothing(pass, container, detail->info.state)) {
-      // What only the list knows; the state is as new as the detail.
-      cri::ContainerDetail found = *detail;
-      found.info.sandbox_id = container.sandbox_id;
-      found.info.name = container.name;
-      found.info.attempt = container.attempt;
-      pass->found.push_back(std::move(found));
-    }
-    finish_one(pass);
-  });
+  deps_.cpusets.inspect(
+      container.id, [this, pass, container, tries](const Result<operations::ContainerDetail>& detail) {
+        if (!detail && detail.error().code != Code::kNotFound) {
+          if (tries > 1 && detail.error().code != Code::kDeadlineExceeded) {
+            deps_.loop.after(kInspectRetryDelay, [this, pass, container, tries] {
+              inspect_unbound(pass, container, tries - 1);
+              finish_one(pass);
+            });
+            return;
+          }
+          deps_.log.error("container {} was not created through topolet, and the runtime cannot describe it: {}",
+                          container.id, detail.error().message);
+          pass->undescribed.push_back(container);
+          if (pass->is_first) there_at_start_.insert(container.id);
+        }
+        const bool is_there = detail && detail->info.state != operations::ContainerState::kExited;
+        if (is_there && !holds_nothing(pass, container, detail->info.state)) {
+          // What only the list knows; the state is as new as the detail.
+          operations::ContainerDetail found = *detail;
+          found.info.sandbox_id = container.sandbox_id;
+          found.info.name = container.name;
+          found.info.attempt = container.attempt;
+          pass->found.push_back(std::move(found));
+        }
+        finish_one(pass);
+      });
 }
 
-CpuSet Reconciler::observed_cpus(const cri::ContainerDetail& detail) const {
+CpuSet Reconciler::observed_cpus(const operations::ContainerDetail& detail) const {
   CpuSet cpus = deps_.cpusets.kernel_cpus(detail.info.id).value_or(detail.spec_cpus);
-  const bool may_be_anywhere = cpus.empty() && detail.info.state == cri::ContainerState::kRunning;
+  const bool may_be_anywhere = cpus.empty() && detail.info.state == operations::ContainerState::kRunning;
   return may_be_anywhere ? deps_.committer.ledger().inventory().allowed : cpus;
 }
 
 /// A container of an earlier run of the daemon: where it is by now is not known.
-void Reconciler::on_known_inspected(const PassPtr& pass, const cri::ContainerInfo& container,
-                                    const Result<cri::ContainerDetail>& detail) {
+void Reconciler::on_known_inspected(const PassPtr& pass, const operations::ContainerInfo& container,
+                                    const Result<operations::ContainerDetail>& detail) {
   const Allocation* own = deps_.committer.ledger().find_by_container(container.id);
   if (own == nullptr || !own->is_managed() || deps_.mover.has_queue(container.id)) return;
   const placement::ContainerKey key = own->workload.key;
@@ -263,12 +266,12 @@ void Reconciler::on_known_inspected(const PassPtr& pass, const cri::ContainerInf
 }
 
 // By value: the ledger's own changes with the first commit.
-void Reconciler::open_known(const PassPtr& pass, const cri::ContainerDetail& detail, Allocation own) {
+void Reconciler::open_known(const PassPtr& pass, const operations::ContainerDetail& detail, Allocation own) {
   const placement::ContainerKey key = own.workload.key;
   const ContainerCpuset desired = desired_cpuset_of(own);
   const std::string& container_id = detail.info.id;
   const auto open_unverified = [this, id = container_id] { deps_.mover.open_queue(id, std::nullopt); };
-  const bool runs = detail.info.state == cri::ContainerState::kRunning;
+  const bool runs = detail.info.state == operations::ContainerState::kRunning;
   const CpuSet runs_on = observed_cpus(detail);
   if (deps_.store_regressed && runs && runs_on != desired.cpus &&
       may_keep_exclusively(pass, detail, own.workload, runs_on)) {
@@ -324,8 +327,8 @@ bool Reconciler::is_recorded_elsewhere(const Recorded& recorded, const Container
 }
 
 /// A start that went out before the store lost its newest changes.
-bool Reconciler::may_be_starting(const cri::ContainerDetail& detail) const {
-  return deps_.store_regressed && is_in_startup_window() && detail.info.state == cri::ContainerState::kCreated;
+bool Reconciler::may_be_starting(const operations::ContainerDetail& detail) const {
+  return deps_.store_regressed && is_in_startup_window() && detail.info.state == operations::ContainerState::kCreated;
 }
 
 void Reconciler::expire() {

@@ -61,10 +61,10 @@ class Reconciler {
     std::set<placement::ContainerKey> in_doubt;
     std::vector<placement::ContainerKey> kept;
     std::vector<std::string> sandboxes;
-    std::vector<cri::Sandbox> listed_sandboxes;
-    std::vector<cri::ContainerInfo> listed;
-    std::vector<cri::ContainerDetail> found;      ///< containers that no allocation is bound to
-    std::vector<cri::ContainerInfo> undescribed;  ///< the same, where the runtime does not say what they are
+    std::vector<operations::Sandbox> listed_sandboxes;
+    std::vector<operations::ContainerInfo> listed;
+    std::vector<operations::ContainerDetail> found;      ///< containers that no allocation is bound to
+    std::vector<operations::ContainerInfo> undescribed;  ///< the same, where the runtime does not say what they are
     /// Opens the queues of containers of an earlier run of the daemon, once it is known what else runs: what they are
     /// told may be old, and another container may have been given some of it.
     std::vector<std::function<void()>> open_queues;
@@ -84,7 +84,7 @@ class Reconciler {
     std::optional<CpuSet> cpus;
     std::optional<std::int64_t> quota_us;
 
-    explicit Recorded(const cri::ContainerDetail& detail)
+    explicit Recorded(const operations::ContainerDetail& detail)
         : id(detail.info.id),
           cpus(detail.tells_cpuset ? std::optional(detail.spec_cpus) : std::nullopt),
           quota_us(detail.told.cpu_quota_us) {}
@@ -95,52 +95,52 @@ class Reconciler {
   void begin();
   void compare_sandboxes(const PassPtr& pass);
   void compare_containers(const PassPtr& pass);
-  void reconcile_container(const PassPtr& pass, const cri::ContainerInfo& container);
-  void reconcile_known(const PassPtr& pass, const cri::ContainerInfo& container, const Allocation& own);
+  void reconcile_container(const PassPtr& pass, const operations::ContainerInfo& container);
+  void reconcile_known(const PassPtr& pass, const operations::ContainerInfo& container, const Allocation& own);
   void report_exit(const PassPtr& pass, const std::string& container_id, const Exit& exit);
-  void inspect_known(const PassPtr& pass, const cri::ContainerInfo& container);
-  void inspect_unbound(const PassPtr& pass, const cri::ContainerInfo& container, std::uint32_t tries);
-  void on_known_inspected(const PassPtr& pass, const cri::ContainerInfo& container,
-                          const Result<cri::ContainerDetail>& detail);
-  void open_known(const PassPtr& pass, const cri::ContainerDetail& detail, Allocation own);
-  bool holds_nothing(const PassPtr& pass, const cri::ContainerInfo& container, cri::ContainerState state);
+  void inspect_known(const PassPtr& pass, const operations::ContainerInfo& container);
+  void inspect_unbound(const PassPtr& pass, const operations::ContainerInfo& container, std::uint32_t tries);
+  void on_known_inspected(const PassPtr& pass, const operations::ContainerInfo& container,
+                          const Result<operations::ContainerDetail>& detail);
+  void open_known(const PassPtr& pass, const operations::ContainerDetail& detail, Allocation own);
+  bool holds_nothing(const PassPtr& pass, const operations::ContainerInfo& container, operations::ContainerState state);
   void release_without_pod(const PassPtr& pass);
   void finish_one(const PassPtr& pass);
   void adopt_all(const PassPtr& pass);
-  void adopt(const PassPtr& pass, const cri::ContainerDetail& detail);
-  void place_foreign(const PassPtr& pass, const cri::ContainerDetail& detail, const Allocation& own);
+  void adopt(const PassPtr& pass, const operations::ContainerDetail& detail);
+  void place_foreign(const PassPtr& pass, const operations::ContainerDetail& detail, const Allocation& own);
   bool share_what_it_has(const placement::Workload& workload, const CpuSet& runs_on,
                          placement::Decision& decision) const;
-  void learn(const cri::ContainerDetail& detail, const Allocation& own);
-  void inspect_unknown(const PassPtr& pass, const cri::ContainerInfo& container);
+  void learn(const operations::ContainerDetail& detail, const Allocation& own);
+  void inspect_unknown(const PassPtr& pass, const operations::ContainerInfo& container);
   void warn_once_a_pod(const placement::Workload& workload, const std::string& warning) const;
-  void inspect_foreign(const PassPtr& pass, const cri::ContainerInfo& container);
-  void adopt_exclusively(const PassPtr& pass, const cri::ContainerDetail& detail, const placement::Workload& workload,
-                         const CpuSet& cpus, const char* which = "it runs on");
-  void bind_discovered(const PassPtr& pass, const cri::ContainerDetail& detail);
-  placement::Workload workload_of(const cri::ContainerDetail& detail) const;
-  placement::Workload identify(const cri::ContainerInfo& container) const;
-  CpuSet observed_cpus(const cri::ContainerDetail& detail) const;
+  void inspect_foreign(const PassPtr& pass, const operations::ContainerInfo& container);
+  void adopt_exclusively(const PassPtr& pass, const operations::ContainerDetail& detail,
+                         const placement::Workload& workload, const CpuSet& cpus, const char* which = "it runs on");
+  void bind_discovered(const PassPtr& pass, const operations::ContainerDetail& detail);
+  placement::Workload workload_of(const operations::ContainerDetail& detail) const;
+  placement::Workload identify(const operations::ContainerInfo& container) const;
+  CpuSet observed_cpus(const operations::ContainerDetail& detail) const;
   bool is_applied(const Recorded& recorded, const ContainerCpuset& desired) const;
   bool is_recorded_elsewhere(const Recorded& recorded, const ContainerCpuset& desired) const;
   bool is_in_startup_window() const { return deps_.clock.steady() - started_at_ < deps_.startup_window; }
-  bool may_be_starting(const cri::ContainerDetail& detail) const;
-  std::vector<placement::ContainerKey> overruled_by(const PassPtr& pass, const cri::ContainerDetail& detail,
+  bool may_be_starting(const operations::ContainerDetail& detail) const;
+  std::vector<placement::ContainerKey> overruled_by(const PassPtr& pass, const operations::ContainerDetail& detail,
                                                     const placement::ContainerKey& key, const CpuSet& cpus) const;
   bool is_known_from_kubelet(const placement::ContainerKey& key) const {
     return deps_.kubelet_cpus.contains({key.pod_uid, key.name});
   }
-  CpuSet cpus_from_kubelet(const PassPtr& pass, const cri::ContainerDetail& detail, const placement::Workload& workload,
-                           const CpuSet& runs_on) const;
-  bool may_keep_exclusively(const PassPtr& pass, const cri::ContainerDetail& detail,
+  CpuSet cpus_from_kubelet(const PassPtr& pass, const operations::ContainerDetail& detail,
+                           const placement::Workload& workload, const CpuSet& runs_on) const;
+  bool may_keep_exclusively(const PassPtr& pass, const operations::ContainerDetail& detail,
                             const placement::Workload& workload, const CpuSet& cpus) const;
-  std::string origin_of(const PassPtr& pass, const cri::ContainerDetail& detail) const;
-  bool runs_alone(const PassPtr& pass, const cri::ContainerDetail& detail, const CpuSet& cpus) const;
-  std::optional<placement::Workload> rounded_before(const PassPtr& pass, const cri::ContainerDetail& detail,
+  std::string origin_of(const PassPtr& pass, const operations::ContainerDetail& detail) const;
+  bool runs_alone(const PassPtr& pass, const operations::ContainerDetail& detail, const CpuSet& cpus) const;
+  std::optional<placement::Workload> rounded_before(const PassPtr& pass, const operations::ContainerDetail& detail,
                                                     const placement::Workload& workload, const CpuSet& cpus) const;
-  NodeSet bound_memory_nodes(const cri::ContainerDetail& detail) const;
-  Plan plan_shared(const cri::ContainerDetail& detail, const placement::Workload& workload) const;
-  void commit_adopted(event::Adopted adopted, const cri::ContainerDetail& detail);
+  NodeSet bound_memory_nodes(const operations::ContainerDetail& detail) const;
+  Plan plan_shared(const operations::ContainerDetail& detail, const placement::Workload& workload) const;
+  void commit_adopted(event::Adopted adopted, const operations::ContainerDetail& detail);
   void end(const Status& status);
 
   const Deps deps_;

@@ -2,14 +2,13 @@
 
 #include <optional>
 
-#include "core/cri/messages/shown_status.hpp"
 #include "core/engine/state/cfs_quota.hpp"
 #include "core/engine/state/ledger.hpp"
 
 namespace topolet::engine {
 namespace {
 
-std::optional<cri::CfsQuota> shown_for(const Allocation& allocation) {
+std::optional<operations::CfsQuota> shown_for(const Allocation& allocation) {
   return allocation.is_bound() ? quota_to_show(allocation) : std::nullopt;
 }
 
@@ -31,16 +30,16 @@ void ShownQuotas::on_durable(const Transition& transition) {
   }
 }
 
-std::optional<std::string> ShownQuotas::rewrite(const cri::ObservedMessage& answer) const {
-  {
-    MutexLock lock(mutex_);
-    if (by_container_.empty()) return std::nullopt;
-  }
-  return cri::with_shown_quotas(answer, [this](const std::string& container_id) {
-    MutexLock lock(mutex_);
-    const auto quota = by_container_.find(container_id);
-    return quota == by_container_.end() ? std::optional<cri::CfsQuota>() : quota->second;
-  });
+bool ShownQuotas::empty() const {
+  MutexLock lock(mutex_);
+  return by_container_.empty();
+}
+
+std::optional<operations::CfsQuota> ShownQuotas::quota_of(const std::string& container_id) const {
+  MutexLock lock(mutex_);
+  const auto quota = by_container_.find(container_id);
+  if (quota == by_container_.end()) return std::nullopt;
+  return quota->second;
 }
 
 }  // namespace topolet::engine

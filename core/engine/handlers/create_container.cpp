@@ -31,19 +31,17 @@ bool is_same_request(const placement::Workload& a, const placement::Workload& b)
 
 }  // namespace
 
-void CreateContainer::handle(const HandlerDeps& deps, const std::shared_ptr<cri::Call>& call) {
-  std::shared_ptr<CreateContainer>(new CreateContainer(deps, call))->read();
+void CreateContainer::handle(const HandlerDeps& deps, std::shared_ptr<operations::CreateOperation> operation) {
+  std::shared_ptr<CreateContainer>(new CreateContainer(deps, std::move(operation)))->read();
 }
 
 void CreateContainer::read() {
-  Result<placement::Workload> workload = read_create_container(call_->request(), deps_.demand_rules);
-  if (!workload) return call_->reject(workload.error());
-  workload_ = *std::move(workload);
+  workload_ = operation_->workload();
   told_ = workload_.demand;
   identify();
   deps_.kubelet_static.note(workload_);
   workload_.made_by_kubelet = false;
-  if (!deps_.placed_handlers.obstacle(workload_.runtime_handler).empty()) return forward_foreign();
+  if (!deps_.placed_handlers.obstacle(workload_.runtime_handler).empty()) return admit_foreign();
   const Status read = read_annotations();
   workload_.pod_annotations = deps_.placer.annotations_to_keep(workload_.pod_annotations);
   workload_.annotations = deps_.placer.annotations_to_keep(workload_.annotations);
@@ -61,7 +59,7 @@ void CreateContainer::read() {
 void CreateContainer::identify() {
   const Pod* pod = deps_.ledger().find_pod(workload_.key.sandbox_id);
   if (pod == nullptr) return;
-  const cri::Sandbox& sandbox = pod->sandbox;
+  const operations::Sandbox& sandbox = pod->sandbox;
   workload_.runtime_handler = sandbox.runtime_handler;
   workload_.key.sandbox_id = sandbox.id;
   if (workload_.pod_annotations.empty()) workload_.pod_annotations = sandbox.annotations;
@@ -115,34 +113,34 @@ void CreateContainer::log_warnings() const {
   }
 }
 
-void CreateContainer::forward_foreign() {
+void CreateContainer::admit_foreign() {
   workload_.pod_annotations = deps_.placer.annotations_to_keep(workload_.pod_annotations);
   workload_.annotations = deps_.placer.annotations_to_keep(workload_.annotations);
-  forward(deps_, call_, "",
-          [self = shared_from_this()](const cri::RuntimeResponse& answer) { self->commit_foreign(answer); });
+  operation_->admit({}, on_loop(deps_, [self = shared_from_this()](const operations::Outcome& outcome) {
+                      self->commit_foreign(outcome);
+                    }));
 }
 
-void CreateContainer::commit_foreign(const cri::RuntimeResponse& answer) {
-  const auto id = cri::read_create_container_response(answer.body);
-  if (answer.code != Code::kOk || !id) return call_->finish();
+void CreateContainer::commit_foreign(const operations::Outcome& outcome) {
+  if (!outcome.is_done()) return operation_->answer();
   Plan plan;
   plan.decision.placement.mode = placement::Mode::kForeign;
   if (is_kubelet_cpuset_exclusive(workload_)) plan.decision.placement.cpus = workload_.kubelet_cpus;
   const std::string obstacle = deps_.placed_handlers.obstacle(workload_.runtime_handler);
   plan.decision.reason = reason_not_placed(workload_, obstacle);
   plan.decision.reason_code = placement::reason_code::kHandlerNotPlaced;
-  cri::ContainerInfo container;
-  container.id = *id;
-  container.state = cri::ContainerState::kCreated;
+  operations::ContainerInfo container;
+  container.id = outcome.id;
+  container.state = operations::ContainerState::kCreated;
   warnings_ = {describe_foreign(workload_, obstacle)};
   log_warnings();
   event::Adopted noted{workload_, plan, container, AuditEvent::kForeign, {}, {}};
   noted.warnings = warnings_;
-  deps_.committer.commit(std::move(noted), [self = shared_from_this()] { self->call_->finish(); });
+  deps_.committer.commit(std::move(noted), [self = shared_from_this()] { self->operation_->answer(); });
 }
 
 void CreateContainer::start_placing() {
-  if (call_->cancelled()) return call_->reject({Code::kCancelled, "the caller cancelled the call"});
+  if (operation_->cancelled()) return operation_->reject({Code::kCancelled, "the caller cancelled the call"});
   was_in_doubt_ = false;
   const Allocation* allocation = deps_.ledger().find(workload_.key);
   if (allocation != nullptr && !allocation->is_kept()) return retry(*allocation);
@@ -161,7 +159,7 @@ void CreateContainer::decide() {
   workload_.pod_nodes = deps_.ledger().nodes_of_pod(workload_.key.pod_uid, workload_.key.sandbox_id);
   const Time began = now();
   Plan plan = this->plan(superseded);
-  plan.decision.times.queued = std::chrono::duration_cast<std::chrono::microseconds>(taken_up_ - call_->arrived());
+  plan.decision.times.queued = std::chrono::duration_cast<std::chrono::microseconds>(taken_up_ - operation_->arrived());
   plan.decision.times.decide = std::chrono::duration_cast<std::chrono::microseconds>(now() - began);
   // Nobody gives up what is kept before it is known what else is free.
   if ((plan.lacks_cpus() || !plan.yielding.empty()) && reconcile_first()) return;
@@ -177,7 +175,7 @@ void CreateContainer::decide() {
 /// A create whose key already has an allocation: a retry, after the first create ended in doubt or its answer was lost.
 void CreateContainer::retry(const Allocation& allocation) {
   if (allocation.phase == Phase::kPending) {
-    return call_->reject(
+    return operation_->reject(
         {Code::kAborted,
          fmt::format("container {} of pod {} is already being created by another call; try again when that call has "
                      "returned",
@@ -257,16 +255,17 @@ Plan CreateContainer::plan(const std::vector<placement::ContainerKey>& supersede
 
 void CreateContainer::deny(Code code, const placement::Decision& decision) {
   log_warnings();
-  deps_.committer.commit(
-      event::Denied{workload_, decision, warnings_},
-      [self = shared_from_this(), error = Error{code, "topolet: " + decision.reason}] { self->call_->reject(error); });
+  deps_.committer.commit(event::Denied{workload_, decision, warnings_},
+                         [self = shared_from_this(), error = Error{code, "topolet: " + decision.reason}] {
+                           self->operation_->reject(error);
+                         });
 }
 
 void CreateContainer::wait_for_neighbours() {
   durable_ = now();
   deps_.mover.await_neighbours(workload_.key, kNeighboursTimeout,
                                [self = shared_from_this()](const Status& neighbours_gone) {
-                                 if (neighbours_gone) return self->forward_placed();
+                                 if (neighbours_gone) return self->admit_placed();
                                  self->neighbours_timed_out(neighbours_gone.error());
                                });
 }
@@ -278,9 +277,9 @@ void CreateContainer::neighbours_timed_out(const Error& error) {
   if (!was_in_doubt_) return withdraw(kubelet_error, "neighbours-stuck");
   // An earlier try of this create may have made the container.
   const Allocation* allocation = deps_.ledger().find(workload_.key);
-  if (allocation == nullptr || allocation->phase != Phase::kPending) return call_->reject(kubelet_error);
+  if (allocation == nullptr || allocation->phase != Phase::kPending) return operation_->reject(kubelet_error);
   deps_.committer.commit(event::CreateLeftInDoubt{workload_.key, {kubelet_error.code, kubelet_error.message}},
-                         [self = shared_from_this(), kubelet_error] { self->call_->reject(kubelet_error); });
+                         [self = shared_from_this(), kubelet_error] { self->operation_->reject(kubelet_error); });
 }
 
 /// Who does not leave CPUs is known by now: the next plan goes around that one. What the kubelet says has no next best.
@@ -296,39 +295,40 @@ void CreateContainer::go_around_neighbours() {
                          [self = shared_from_this()] { self->start_placing(); });
 }
 
-void CreateContainer::forward_placed() {
+void CreateContainer::admit_placed() {
   const Allocation* allocation = deps_.ledger().find(workload_.key);
   if (allocation == nullptr) {
-    return call_->reject({Code::kAborted, "topolet: the pod was stopped while its container was being placed"});
+    return operation_->reject({Code::kAborted, "topolet: the pod was stopped while its container was being placed"});
   }
-  if (call_->cancelled() && !was_in_doubt_)
+  if (operation_->cancelled() && !was_in_doubt_)
     return withdraw({Code::kCancelled, "the caller cancelled the call"}, "cancelled");
   forwarded_ = now();
   // The set may come from a later change than this create; that change must be durable before the set is sent.
   deps_.committer.when_durable(
       allocation->generation,
-      [self = shared_from_this(), durable = desired_cpuset_of(*allocation)] { self->send(durable); });
+      [self = shared_from_this(), durable = desired_cpuset_of(*allocation)] { self->admit(durable); });
 }
 
 /// Of `durable`, only what it is to have by now: another one may be about to have the rest alone.
-void CreateContainer::send(const ContainerCpuset& durable) {
+void CreateContainer::admit(const ContainerCpuset& durable) {
   const Allocation* allocation = deps_.ledger().find(workload_.key);
   const auto agreed = allocation == nullptr ? std::nullopt : agreed_cpuset(durable, *allocation);
-  if (!agreed) return forward_placed();
+  if (!agreed) return admit_placed();
   sent_ = *agreed;
   is_sent_as_decided_ = sent_ == desired_cpuset_of(*allocation);
   changes_before_sent_ = deps_.committer.changes_of_pending();
-  call_->forward(cri::patch_create_container(sent_.cpus, sent_.mems, allocation->placement.added, sent_.quota),
-                 [self = shared_from_this()](const cri::RuntimeResponse& answer) { self->receive(answer); });
+  operation_->admit({sent_, allocation->placement.added, {}},
+                    deps_.awaited_outcomes.await(
+                        [self = shared_from_this()](const operations::Outcome& outcome) { self->receive(outcome); }));
 }
 
-/// On the I/O thread. What the runtime has done goes to the client at once, unless the container must be moved first.
-void CreateContainer::receive(const cri::RuntimeResponse& answer) {
+/// Runs on the front's thread: what was done is answered at once, unless the container must be moved first.
+void CreateContainer::receive(const operations::Outcome& outcome) {
   answered_ = now();
-  is_answered_ = answer.code == Code::kOk && !was_in_doubt_ && is_sent_as_decided_ &&
+  is_answered_ = outcome.is_done() && !was_in_doubt_ && is_sent_as_decided_ &&
                  deps_.committer.changes_of_pending() == changes_before_sent_;
-  if (is_answered_) call_->finish();
-  deps_.loop.post([self = shared_from_this(), answer] { self->on_response(answer); });
+  if (is_answered_) operation_->answer();
+  deps_.loop.post([self = shared_from_this(), outcome] { self->on_outcome(outcome); });
 }
 
 CreateTimes CreateContainer::times() const {
@@ -338,63 +338,57 @@ CreateTimes CreateContainer::times() const {
   return {between(committed_, durable_), between(durable_, forwarded_), between(forwarded_, answered_)};
 }
 
-void CreateContainer::finish() {
-  if (!is_answered_) call_->finish();
+void CreateContainer::answer() {
+  if (!is_answered_) operation_->answer();
 }
 
 /// Nothing has gone to the runtime, so nothing is in doubt.
 void CreateContainer::withdraw(const Error& error, const char* cause) {
   deps_.committer.commit(event::CreateWithdrawn{workload_.key, cause},
-                         [self = shared_from_this(), error] { self->call_->reject(error); });
+                         [self = shared_from_this(), error] { self->operation_->reject(error); });
 }
 
-void CreateContainer::on_response(const cri::RuntimeResponse& answer) {
-  if (answer.code == Code::kOk) return on_created(answer);
-  on_create_failed(answer);
+void CreateContainer::on_outcome(const operations::Outcome& outcome) {
+  if (outcome.is_done()) return on_created(outcome.id);
+  on_create_failed(outcome);
 }
 
-void CreateContainer::on_created(const cri::RuntimeResponse& answer) {
-  const auto id = cri::read_create_container_response(answer.body);
-  if (!id) {
-    deps_.log.error("CreateContainer: {}", id.error().message);
-    return deps_.committer.commit(event::CreateLeftInDoubt{workload_.key, {answer.code, id.error().message}, times()},
-                                  [self = shared_from_this()] { self->finish(); });
-  }
-  const event::CreateConfirmed confirmed{workload_.key, *id, sent_, times()};
+void CreateContainer::on_created(const std::string& container_id) {
+  const event::CreateConfirmed confirmed{workload_.key, container_id, sent_, times()};
   const Allocation* allocation = deps_.ledger().find(workload_.key);
   const bool is_as_sent = allocation != nullptr && desired_cpuset_of(*allocation) == sent_;
   if (was_in_doubt_ || !is_as_sent) {
-    return deps_.committer.commit(confirmed,
-                                  [self = shared_from_this(), id = *id] { self->finish_when_converged(id); });
+    return deps_.committer.commit(
+        confirmed, [self = shared_from_this(), container_id] { self->answer_when_converged(container_id); });
   }
   deps_.committer.commit(confirmed, Urgency::kSoon);
-  deps_.mover.open_created(*id, sent_);
-  finish();
+  deps_.mover.open_created(container_id, sent_);
+  answer();
   deps_.rebalancer.catch_up(workload_.key);
 }
 
 /// What changed while the create was in flight.
-void CreateContainer::finish_when_converged(const std::string& container_id) {
+void CreateContainer::answer_when_converged(const std::string& container_id) {
   // An earlier try of this create may have made it, elsewhere.
   if (!deps_.mover.has_queue(container_id)) {
     deps_.mover.open_queue(container_id, was_in_doubt_ ? std::nullopt : std::optional<ContainerCpuset>(sent_));
   }
   deps_.rebalancer.catch_up(workload_.key);
   deps_.mover.when_converged(container_id, kCatchUpTimeout,
-                             [self = shared_from_this()](const Status&) { self->finish(); });
+                             [self = shared_from_this()](const Status&) { self->answer(); });
 }
 
 /// A container that was found meanwhile stays bound, whatever the retry was answered. A refused retry proves nothing
 /// about the first create: a runtime that still works on that one refuses the retry because the name is taken.
-void CreateContainer::on_create_failed(const cri::RuntimeResponse& answer) {
-  const auto finish = [self = shared_from_this()] { self->finish(); };
+void CreateContainer::on_create_failed(const operations::Outcome& outcome) {
+  const auto then = [self = shared_from_this()] { self->answer(); };
   const Allocation* allocation = deps_.ledger().find(workload_.key);
-  if (allocation == nullptr || allocation->phase != Phase::kPending) return deps_.committer.when_durable(finish);
-  const CallError error{answer.code, without_values(answer.message, workload_.env)};
-  if (was_in_doubt_ || leaves_doubt(answer.code)) {
-    return deps_.committer.commit(event::CreateLeftInDoubt{workload_.key, error, times()}, finish);
+  if (allocation == nullptr || allocation->phase != Phase::kPending) return deps_.committer.when_durable(then);
+  const CallError error{outcome.code, without_values(outcome.message, workload_.env)};
+  if (was_in_doubt_ || outcome.kind == operations::Outcome::Kind::kUnknown) {
+    return deps_.committer.commit(event::CreateLeftInDoubt{workload_.key, error, times()}, then);
   }
-  deps_.committer.commit(event::CreateRefused{workload_.key, error, times()}, finish);
+  deps_.committer.commit(event::CreateRefused{workload_.key, error, times()}, then);
 }
 
 }  // namespace topolet::engine

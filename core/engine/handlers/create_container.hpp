@@ -9,27 +9,29 @@
 #include <vector>
 
 #include "core/engine/handlers/handler_deps.hpp"
+#include "core/operations/operation.hpp"
 #include "core/placement/pod_request.hpp"
 
 namespace topolet::engine {
 
-/// Lives as long as its call: read → decide → commit → wait for the neighbours → forward → commit the answer. A create
-/// that the ledger knows already skips the decision (retry()); one that finds too little free asks the runtime first
-/// what has ended meanwhile, and decides again (reconcile_first()).
+/// Lives as long as its operation: read → decide → commit → wait for the neighbours → admit → commit the outcome. A
+/// create that the ledger knows already skips the decision (retry()); one that finds too little free asks the runtime
+/// first what has ended meanwhile, and decides again (reconcile_first()).
 class CreateContainer : public std::enable_shared_from_this<CreateContainer> {
  public:
-  static void handle(const HandlerDeps& deps, const std::shared_ptr<cri::Call>& call);
+  static void handle(const HandlerDeps& deps, std::shared_ptr<operations::CreateOperation> operation);
 
  private:
-  CreateContainer(const HandlerDeps& deps, std::shared_ptr<cri::Call> call) : deps_(deps), call_(std::move(call)) {}
+  CreateContainer(const HandlerDeps& deps, std::shared_ptr<operations::CreateOperation> operation)
+      : deps_(deps), operation_(std::move(operation)) {}
 
   void read();
   void identify();
   Status read_annotations();
   void find_misspelt_annotations(const placement::KnownAnnotations& known);
   void log_warnings() const;
-  void forward_foreign();
-  void commit_foreign(const cri::RuntimeResponse& answer);
+  void admit_foreign();
+  void commit_foreign(const operations::Outcome& outcome);
 
   void start_placing();
   void retry(const Allocation& allocation);
@@ -46,18 +48,18 @@ class CreateContainer : public std::enable_shared_from_this<CreateContainer> {
   void neighbours_timed_out(const Error& error);
   bool may_go_around_neighbours() const;
   void go_around_neighbours();
-  void forward_placed();
-  void send(const ContainerCpuset& durable);
-  void receive(const cri::RuntimeResponse& answer);
-  void finish();
+  void admit_placed();
+  void admit(const ContainerCpuset& durable);
+  void receive(const operations::Outcome& outcome);
+  void answer();
   void withdraw(const Error& error, const char* cause);
-  void on_response(const cri::RuntimeResponse& answer);
-  void on_created(const cri::RuntimeResponse& answer);
-  void finish_when_converged(const std::string& container_id);
-  void on_create_failed(const cri::RuntimeResponse& answer);
+  void on_outcome(const operations::Outcome& outcome);
+  void on_created(const std::string& container_id);
+  void answer_when_converged(const std::string& container_id);
+  void on_create_failed(const operations::Outcome& outcome);
 
   const HandlerDeps& deps_;
-  const std::shared_ptr<cri::Call> call_;
+  const std::shared_ptr<operations::CreateOperation> operation_;
   placement::Workload workload_;
   placement::Demand told_;  ///< as the request has it
   using Time = std::chrono::steady_clock::time_point;

@@ -4,19 +4,10 @@
 
 namespace topolet::engine {
 
-bool leaves_doubt(Code code) {
-  return code == Code::kCancelled || code == Code::kDeadlineExceeded || code == Code::kUnavailable;
-}
-
-void forward(const HandlerDeps& deps, const std::shared_ptr<cri::Call>& call, std::string patch,
-             std::function<void(const cri::RuntimeResponse&)> then) {
-  call->forward(std::move(patch), [loop = &deps.loop, then = std::move(then)](const cri::RuntimeResponse& answer) {
-    loop->post([then, answer] { then(answer); });
+operations::OnOutcome on_loop(const HandlerDeps& deps, operations::OnOutcome then) {
+  return deps.awaited_outcomes.await([loop = &deps.loop, then = std::move(then)](const operations::Outcome& outcome) {
+    loop->post([then, outcome] { then(outcome); });
   });
-}
-
-void pass_through(const std::shared_ptr<cri::Call>& call) {
-  call->forward("", [call](const cri::RuntimeResponse&) { call->finish(); });
 }
 
 std::string full_container_id(const Ledger& ledger, const std::string& container_id) {

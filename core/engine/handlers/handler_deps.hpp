@@ -1,7 +1,7 @@
-// What every handler is built from.
+// The parts that every handler is built from.
 //
-// The room core/engine/handlers, namespace topolet::engine: one object for each intercepted CRI call, which reads the
-// request, plans, commits, forwards and commits the outcome. It may include every other room of the engine; none of
+// The room core/engine/handlers, namespace topolet::engine: one object for each operation, which plans, commits, admits
+// and commits the outcome. It may include every other room of the engine; none of
 // them may include it.
 #pragma once
 
@@ -11,22 +11,22 @@
 #include <vector>
 
 #include "core/base/log_fwd.hpp"
-#include "core/cri/call.hpp"
-#include "core/cri/messages/requests.hpp"
 #include "core/engine/converge/cpuset_writer.hpp"
 #include "core/engine/converge/exits.hpp"
 #include "core/engine/converge/mover.hpp"
 #include "core/engine/converge/placed_handlers.hpp"
 #include "core/engine/converge/rebalancer.hpp"
 #include "core/engine/converge/reconciler.hpp"
+#include "core/engine/handlers/awaited_outcomes.hpp"
 #include "core/engine/handlers/kubelet_static.hpp"
 #include "core/engine/loop.hpp"
 #include "core/engine/planning/placer.hpp"
 #include "core/engine/state/committer.hpp"
+#include "core/operations/operation.hpp"
 
 namespace topolet::engine {
 
-/// What the handlers of CRI calls work with. All of it lives on the loop's thread and outlives them.
+/// The parts of the engine that handlers work with. All of it lives on the loop's thread and outlives them.
 struct HandlerDeps {
   Loop& loop;
   Committer& committer;
@@ -38,23 +38,18 @@ struct HandlerDeps {
   Reconciler& reconciler;
   PlacedHandlers& placed_handlers;
   KubeletStatic& kubelet_static;
-  const cri::DemandRules& demand_rules;
+  AwaitedOutcomes& awaited_outcomes;
+  const operations::DemandRules& demand_rules;
   Log& log;
 
   const Ledger& ledger() const { return committer.ledger(); }
 };
 
-/// True for the codes that leave open whether the runtime did what it was asked to.
-bool leaves_doubt(Code code);
+/// Returns the function that a front is given with an admission: `then` gets the outcome on the loop, or that none came
+/// in time.
+operations::OnOutcome on_loop(const HandlerDeps& deps, operations::OnOutcome then);
 
-/// Forwards the call with `patch` behind its bytes; `then` gets the answer on the loop, and must see to finish().
-void forward(const HandlerDeps& deps, const std::shared_ptr<cri::Call>& call, std::string patch,
-             std::function<void(const cri::RuntimeResponse&)> then);
-
-/// Forwards a call that is none of topolet's business, untouched, and answers it.
-void pass_through(const std::shared_ptr<cri::Call>& call);
-
-/// The full id of a container that is known; the id as it came for any other.
+/// Returns the full id of a container that is known; the id as it came for any other.
 std::string full_container_id(const Ledger& ledger, const std::string& container_id);
 std::string full_sandbox_id(const Ledger& ledger, const std::string& sandbox_id);
 

@@ -2,52 +2,41 @@
 
 #include <utility>
 
-#include "core/base/log.hpp"
-
 namespace topolet::engine {
 namespace {
 
-/// Forwards a call about one sandbox; once that has worked, `then` is told its id.
-void forward_for_sandbox(const HandlerDeps& deps, const std::shared_ptr<cri::Call>& call,
-                         std::function<void(const std::string& sandbox_id)> then) {
-  const Result<std::string> target = cri::read_target_id(call->request());
-  if (!target) return pass_through(call);
-  forward(
-      deps, call, "",
-      [call, then = std::move(then), id = full_sandbox_id(deps.ledger(), *target)](const cri::RuntimeResponse& answer) {
-        if (answer.code != Code::kOk) return call->finish();
+/// Admits an operation on one sandbox; once it is done, `then` is told the full id.
+void admit_for_sandbox(const HandlerDeps& deps, const std::shared_ptr<operations::TargetOperation>& operation,
+                       std::function<void(const std::string& sandbox_id)> then) {
+  operation->admit(
+      on_loop(deps, [operation, then = std::move(then),
+                     id = full_sandbox_id(deps.ledger(), operation->target())](const operations::Outcome& outcome) {
+        if (!outcome.is_done()) return operation->answer();
         then(id);
-      });
+      }));
 }
 
 }  // namespace
 
-void handle_run_pod_sandbox(const HandlerDeps& deps, const std::shared_ptr<cri::Call>& call) {
-  const Result<cri::Sandbox> asked = cri::read_run_pod_sandbox(call->request());
-  if (!asked) return pass_through(call);
-  forward(deps, call, "", [&deps, call, sandbox = *asked](const cri::RuntimeResponse& answer) {
-    if (answer.code != Code::kOk) return call->finish();
-    const auto id = cri::read_run_pod_sandbox_response(answer.body);
-    if (!id) {
-      deps.log.error("RunPodSandbox: {}", id.error().message);
-      return call->finish();
-    }
-    cri::Sandbox made = sandbox;
-    made.id = *id;
+void handle_run_sandbox(const HandlerDeps& deps, const std::shared_ptr<operations::RunSandboxOperation>& operation) {
+  operation->admit(on_loop(deps, [&deps, operation](const operations::Outcome& outcome) {
+    if (!outcome.is_done()) return operation->answer();
+    operations::Sandbox made = operation->sandbox();
+    made.id = outcome.id;
     made.annotations = deps.placer.annotations_to_keep(made.annotations);
-    deps.committer.commit(event::PodSeen{std::move(made)}, [call] { call->finish(); });
+    deps.committer.commit(event::PodSeen{std::move(made)}, [operation] { operation->answer(); });
+  }));
+}
+
+void handle_stop_sandbox(const HandlerDeps& deps, const std::shared_ptr<operations::TargetOperation>& operation) {
+  admit_for_sandbox(deps, operation, [&deps, operation](const std::string& sandbox_id) {
+    deps.exits.pod_stopped(sandbox_id, [operation] { operation->answer(); });
   });
 }
 
-void handle_stop_pod_sandbox(const HandlerDeps& deps, const std::shared_ptr<cri::Call>& call) {
-  forward_for_sandbox(deps, call, [&deps, call](const std::string& sandbox_id) {
-    deps.exits.pod_stopped(sandbox_id, [call] { call->finish(); });
-  });
-}
-
-void handle_remove_pod_sandbox(const HandlerDeps& deps, const std::shared_ptr<cri::Call>& call) {
-  forward_for_sandbox(deps, call, [&deps, call](const std::string& sandbox_id) {
-    deps.exits.pod_removed(sandbox_id, [call] { call->finish(); });
+void handle_remove_sandbox(const HandlerDeps& deps, const std::shared_ptr<operations::TargetOperation>& operation) {
+  admit_for_sandbox(deps, operation, [&deps, operation](const std::string& sandbox_id) {
+    deps.exits.pod_removed(sandbox_id, [operation] { operation->answer(); });
   });
 }
 

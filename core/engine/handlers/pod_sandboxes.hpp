@@ -1,5 +1,5 @@
-// RunPodSandbox, StopPodSandbox and RemovePodSandbox. What makes or starts no container is refused by the runtime, in
-// its own words.
+// The ways of one RunPodSandbox, StopPodSandbox and RemovePodSandbox. What makes or starts no container is refused by
+// the runtime, in its own words.
 #pragma once
 
 #include <memory>
@@ -8,8 +8,8 @@
 
 namespace topolet::engine {
 
-void handle_run_pod_sandbox(const HandlerDeps& deps, const std::shared_ptr<cri::Call>& call);
-void handle_stop_pod_sandbox(const HandlerDeps& deps, const std::shared_ptr<cri::Call>& call);
-void handle_remove_pod_sandbox(const HandlerDeps& deps, const std::shared_ptr<cri::Call>& call);
+void handle_run_sandbox(const HandlerDeps& deps, const std::shared_ptr<operations::RunSandboxOperation>& operation);
+void handle_stop_sandbox(const HandlerDeps& deps, const std::shared_ptr<operations::TargetOperation>& operation);
+void handle_remove_sandbox(const HandlerDeps& deps, const std::shared_ptr<operations::TargetOperation>& operation);
 
 }  // namespace topolet::engine

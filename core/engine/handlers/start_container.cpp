@@ -9,10 +9,8 @@
 
 namespace topolet::engine {
 
-void StartContainer::handle(const HandlerDeps& deps, const std::shared_ptr<cri::Call>& call) {
-  const Result<std::string> target = cri::read_target_id(call->request());
-  if (!target) return call->reject(target.error());
-  std::shared_ptr<StartContainer>(new StartContainer(deps, call, *target))->wait_for_turn();
+void StartContainer::handle(const HandlerDeps& deps, std::shared_ptr<operations::TargetOperation> operation) {
+  std::shared_ptr<StartContainer>(new StartContainer(deps, std::move(operation)))->wait_for_turn();
 }
 
 const Allocation* StartContainer::allocation() const { return deps_.ledger().find_by_container(container_id_); }
@@ -21,7 +19,7 @@ void StartContainer::wait_for_turn() {
   container_id_ = full_container_id(deps_.ledger(), container_id_);
   const Allocation* known = allocation();
   if (known == nullptr) return ask_runtime();
-  if (known->placement.mode == placement::Mode::kForeign) return pass_through(call_);
+  if (known->placement.mode == placement::Mode::kForeign) return operation_->pass();
   if (!known->is_managed()) return ask_runtime();
   const bool has_queue = deps_.mover.run_in_turn(
       container_id_, ContainerQueues::Needs::kSent,
@@ -41,27 +39,28 @@ void StartContainer::ask_runtime() {
 
 /// It could not be placed. Where there is nothing to start, the runtime says so in its own words.
 void StartContainer::reject_unless_gone() {
-  deps_.cpusets.list([self = shared_from_this()](const Result<std::vector<cri::Sandbox>>& sandboxes,
-                                                 const Result<std::vector<cri::ContainerInfo>>& containers) {
+  deps_.cpusets.list([self = shared_from_this()](const Result<std::vector<operations::Sandbox>>& sandboxes,
+                                                 const Result<std::vector<operations::ContainerInfo>>& containers) {
     if (!sandboxes) return self->reject(sandboxes.error());
     if (!containers) return self->reject(containers.error());
     const std::optional<Error> why = self->why_not_placed(*sandboxes, *containers);
-    if (!why) return pass_through(self->call_);
+    if (!why) return self->operation_->pass();
     self->reject(*why);
   });
 }
 
 /// None where there is nothing to start: no such container, or one that runs. A runtime may start what has exited, or
 /// what is in a pod that is not ready.
-std::optional<Error> StartContainer::why_not_placed(const std::vector<cri::Sandbox>& sandboxes,
-                                                    const std::vector<cri::ContainerInfo>& containers) const {
-  const auto container = std::find_if(containers.begin(), containers.end(), [this](const cri::ContainerInfo& listed) {
-    return !container_id_.empty() && listed.id.rfind(container_id_, 0) == 0;
-  });
-  if (container == containers.end() || container->state == cri::ContainerState::kRunning) return std::nullopt;
-  if (container->state == cri::ContainerState::kExited)
+std::optional<Error> StartContainer::why_not_placed(const std::vector<operations::Sandbox>& sandboxes,
+                                                    const std::vector<operations::ContainerInfo>& containers) const {
+  const auto container =
+      std::find_if(containers.begin(), containers.end(), [this](const operations::ContainerInfo& listed) {
+        return !container_id_.empty() && listed.id.rfind(container_id_, 0) == 0;
+      });
+  if (container == containers.end() || container->state == operations::ContainerState::kRunning) return std::nullopt;
+  if (container->state == operations::ContainerState::kExited)
     return Error{Code::kFailedPrecondition, "it has exited; only a container that is created anew gets CPUs"};
-  const bool has_ready_pod = std::any_of(sandboxes.begin(), sandboxes.end(), [&](const cri::Sandbox& sandbox) {
+  const bool has_ready_pod = std::any_of(sandboxes.begin(), sandboxes.end(), [&](const operations::Sandbox& sandbox) {
     return sandbox.id == container->sandbox_id && sandbox.ready;
   });
   if (has_ready_pod) return Error{Code::kUnavailable, "topolet has not placed it yet; the log of topoletd says why"};
@@ -88,31 +87,32 @@ void StartContainer::retry_without_allocation() {
 void StartContainer::commit_requested(const Status& neighbours_gone) {
   if (allocation() == nullptr) return retry_without_allocation();
   if (!neighbours_gone) return reject(neighbours_gone.error());
-  if (call_->cancelled()) {
-    call_->reject({Code::kCancelled, "the caller cancelled the call"});
+  if (operation_->cancelled()) {
+    operation_->reject({Code::kCancelled, "the caller cancelled the call"});
     return end_turn();
   }
   was_started_before_ = allocation()->phase != Phase::kCreated;
-  deps_.committer.commit(event::StartRequested{key()}, [self = shared_from_this()] { self->forward_start(); });
+  deps_.committer.commit(event::StartRequested{key()}, [self = shared_from_this()] { self->admit(); });
 }
 
 placement::ContainerKey StartContainer::key() const {
   return allocation() != nullptr ? allocation()->workload.key : placement::ContainerKey();
 }
 
-void StartContainer::forward_start() {
-  forward(deps_, call_, "",
-          [self = shared_from_this()](const cri::RuntimeResponse& answer) { self->on_response(answer); });
+void StartContainer::admit() {
+  operation_->admit(
+      on_loop(deps_, [self = shared_from_this()](const operations::Outcome& outcome) { self->on_outcome(outcome); }));
 }
 
-void StartContainer::on_response(const cri::RuntimeResponse& answer) {
-  const auto then = [self = shared_from_this()] { self->finish(); };
-  if (answer.code == Code::kOk) {
-    call_->finish();
+void StartContainer::on_outcome(const operations::Outcome& outcome) {
+  const auto then = [self = shared_from_this()] { self->answer(); };
+  if (outcome.is_done()) {
+    operation_->answer();
     return deps_.committer.commit(event::StartConfirmed{key()}, Urgency::kSoon,
                                   [self = shared_from_this()] { self->settle(); });
   }
-  if (leaves_doubt(answer.code)) return deps_.committer.commit(event::StartLeftInDoubt{key()}, then);
+  if (outcome.kind == operations::Outcome::Kind::kUnknown)
+    return deps_.committer.commit(event::StartLeftInDoubt{key()}, then);
   // It says nothing of an earlier start, which may be why this one was refused.
   if (was_started_before_) return deps_.committer.when_durable(then);
   deps_.committer.commit(event::StartRefused{key()}, then);
@@ -122,8 +122,8 @@ void StartContainer::end_turn() {
   if (operation_done_) std::exchange(operation_done_, nullptr)(false);
 }
 
-void StartContainer::finish() {
-  call_->finish();
+void StartContainer::answer() {
+  operation_->answer();
   settle();
 }
 
@@ -151,7 +151,7 @@ void StartContainer::look_for_its_cgroup() {
 }
 
 void StartContainer::reject(const Error& why) {
-  call_->reject(
+  operation_->reject(
       {why.code == Code::kFailedPrecondition ? why.code : Code::kUnavailable,
        fmt::format("topolet: container {} cannot start before its CPUs are set: {}", container_id_, why.message)});
   end_turn();

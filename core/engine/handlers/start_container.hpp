@@ -6,31 +6,32 @@
 #include <vector>
 
 #include "core/engine/handlers/handler_deps.hpp"
+#include "core/operations/operation.hpp"
 
 namespace topolet::engine {
 
-/// Handles one StartContainer: waits until the container's CPUs are set and other containers have left them, forwards
-/// the call, and then reads back where the container runs. Lives as long as its call.
+/// Handles one StartContainer: waits until the container's CPUs are set and other containers have left them, has it
+/// started, and then reads back where the container runs. Lives as long as its operation.
 class StartContainer : public std::enable_shared_from_this<StartContainer> {
  public:
-  static void handle(const HandlerDeps& deps, const std::shared_ptr<cri::Call>& call);
+  static void handle(const HandlerDeps& deps, std::shared_ptr<operations::TargetOperation> operation);
 
  private:
-  StartContainer(const HandlerDeps& deps, std::shared_ptr<cri::Call> call, std::string id)
-      : deps_(deps), call_(std::move(call)), container_id_(std::move(id)) {}
+  StartContainer(const HandlerDeps& deps, std::shared_ptr<operations::TargetOperation> operation)
+      : deps_(deps), operation_(std::move(operation)), container_id_(operation_->target()) {}
 
   void wait_for_turn();
   void ask_runtime();
   void reject_unless_gone();
-  std::optional<Error> why_not_placed(const std::vector<cri::Sandbox>& sandboxes,
-                                      const std::vector<cri::ContainerInfo>& containers) const;
+  std::optional<Error> why_not_placed(const std::vector<operations::Sandbox>& sandboxes,
+                                      const std::vector<operations::ContainerInfo>& containers) const;
   void wait_for_neighbours(const Status& turn_status);
   void retry_without_allocation();
   void commit_requested(const Status& neighbours_gone);
-  void forward_start();
-  void on_response(const cri::RuntimeResponse& answer);
+  void admit();
+  void on_outcome(const operations::Outcome& outcome);
   void end_turn();
-  void finish();
+  void answer();
   void settle();
   void look_for_its_cgroup();
   void reject(const Error& why);
@@ -38,7 +39,7 @@ class StartContainer : public std::enable_shared_from_this<StartContainer> {
   placement::ContainerKey key() const;
 
   const HandlerDeps& deps_;
-  const std::shared_ptr<cri::Call> call_;
+  const std::shared_ptr<operations::TargetOperation> operation_;
   std::string container_id_;
   bool has_reconciled_ = false;  ///< whose container it is
   bool was_started_before_ = false;

@@ -8,13 +8,12 @@
 
 namespace topolet::engine {
 
-void UpdateContainerResources::handle(const HandlerDeps& deps, const std::shared_ptr<cri::Call>& call) {
-  Result<cri::UpdateRequest> update = cri::read_update_container_resources(call->request());
-  if (!update) return call->reject(update.error());
-  const std::string id = full_container_id(deps.ledger(), update->container_id);
-  if (!deps.mover.has_queue(id) || !update->has_linux) return pass_through(call);
-  const auto handler =
-      std::shared_ptr<UpdateContainerResources>(new UpdateContainerResources(deps, call, *std::move(update), id));
+void UpdateContainerResources::handle(const HandlerDeps& deps,
+                                      const std::shared_ptr<operations::UpdateOperation>& operation) {
+  const operations::ResourceUpdate& update = operation->update();
+  const std::string id = full_container_id(deps.ledger(), update.container_id);
+  if (!deps.mover.has_queue(id) || !update.has_linux) return operation->pass();
+  const auto handler = std::shared_ptr<UpdateContainerResources>(new UpdateContainerResources(deps, operation, id));
   deps.mover.run_in_turn(id, ContainerQueues::Needs::kTurn,
                          [handler](const Status& turn_status, const ContainerQueues::OperationDone& done) {
                            handler->operation_done_ = done;
@@ -26,7 +25,7 @@ void UpdateContainerResources::begin_turn(const Status& turn_status) {
   const Allocation* allocation = deps_.ledger().find_by_container(container_id_);
   if (!turn_status || allocation == nullptr || !allocation->is_managed()) {
     // Over by now: the runtime says so in its own words.
-    pass_through(call_);
+    operation_->pass();
     return operation_done_(false);
   }
   before_ = *allocation;
@@ -34,7 +33,7 @@ void UpdateContainerResources::begin_turn(const Status& turn_status) {
   deps_.mover.recover_workload(before_.workload.key,
                                [self = shared_from_this()](const std::optional<Allocation>& known) {
                                  if (known) return self->decide(*known);
-                                 pass_through(self->call_);
+                                 self->operation_->pass();
                                  self->operation_done_(false);
                                });
 }
@@ -52,7 +51,7 @@ void UpdateContainerResources::decide(const Allocation& with_environment) {
   if (!event) return;
   if (joins_pool_in_place(*event)) {
     deferred_event_ = *std::move(event);
-    return forward_update();
+    return admit();
   }
   deps_.committer.commit(*event, [self = shared_from_this()] { self->wait_for_neighbours(); });
 }
@@ -101,7 +100,7 @@ void UpdateContainerResources::deny(const placement::Workload& requested, placem
   decision.reason = "it cannot be resized: " + decision.reason;
   const Error error{Code::kResourceExhausted, "topolet: " + decision.reason};
   deps_.committer.commit(event::Denied{requested, std::move(decision)}, [self = shared_from_this(), error] {
-    self->call_->reject(error);
+    self->operation_->reject(error);
     self->operation_done_(false);
   });
 }
@@ -115,13 +114,13 @@ bool UpdateContainerResources::gains_nothing() const {
 }
 
 void UpdateContainerResources::wait_for_neighbours() {
-  if (gains_nothing()) return forward_update();
+  if (gains_nothing()) return admit();
   deps_.mover.await_neighbours(before_.workload.key, kNeighboursTimeoutInTurn,
                                [self = shared_from_this()](const Status& neighbours_gone) {
-                                 if (neighbours_gone) return self->forward_update();
+                                 if (neighbours_gone) return self->admit();
                                  const std::string& why = neighbours_gone.error().message;
                                  self->revert("other containers could not be moved off its CPUs: " + why, [self, why] {
-                                   self->call_->reject({Code::kUnavailable, "topolet: " + why});
+                                   self->operation_->reject({Code::kUnavailable, "topolet: " + why});
                                    self->operation_done_(true);
                                  });
                                });
@@ -132,41 +131,41 @@ void UpdateContainerResources::revert(const std::string& why, std::function<void
 }
 
 /// The kubelet's update goes out with the ledger's CPUs appended, so that it never widens what was narrowed.
-void UpdateContainerResources::forward_update() {
+void UpdateContainerResources::admit() {
   const Allocation* now = deps_.ledger().find_by_container(container_id_);
   if (now == nullptr || !now->is_managed()) {
     // It has ended meanwhile: the runtime says so in its own words.
-    pass_through(call_);
+    operation_->pass();
     return operation_done_(false);
   }
   const std::optional<ContainerCpuset> sendable = deps_.mover.sendable(container_id_);
-  if (!sendable) return deps_.committer.when_durable([self = shared_from_this()] { self->forward_update(); });
+  if (!sendable) return deps_.committer.when_durable([self = shared_from_this()] { self->admit(); });
   sent_ = *sendable;
   deps_.mover.note_sent(container_id_, sent_);
-  forward(deps_, call_, cri::patch_update_container_resources(sent_.cpus, sent_.mems, sent_.quota),
-          [self = shared_from_this()](const cri::RuntimeResponse& answer) { self->on_response(answer); });
+  operation_->admit(sent_, on_loop(deps_, [self = shared_from_this()](const operations::Outcome& outcome) {
+                      self->on_outcome(outcome);
+                    }));
 }
 
-/// An answer that leaves in doubt whether the runtime took the update takes nothing back: what is next done in the
+/// An outcome that leaves in doubt whether the runtime took the update takes nothing back: what is next done in the
 /// container's turn sends its CPUs again.
-void UpdateContainerResources::on_response(const cri::RuntimeResponse& answer) {
+void UpdateContainerResources::on_outcome(const operations::Outcome& outcome) {
   if (deferred_event_) {
-    if (answer.code != Code::kOk) return finish(true);
-    return deps_.committer.commit(*deferred_event_, [self = shared_from_this()] { self->finish(true); });
+    if (!outcome.is_done()) return answer(true);
+    return deps_.committer.commit(*deferred_event_, [self = shared_from_this()] { self->answer(true); });
   }
-  if (answer.code != Code::kOk && !leaves_doubt(answer.code)) {
-    return revert("the runtime refused the update: " + answer.message,
-                  [self = shared_from_this()] { self->finish(true); });
+  if (outcome.kind == operations::Outcome::Kind::kRefused) {
+    return revert("the runtime refused the update: " + outcome.message,
+                  [self = shared_from_this()] { self->answer(true); });
   }
   const Allocation* allocation = deps_.ledger().find_by_container(container_id_);
   const bool can_be_seen = allocation != nullptr && !deps_.mover.may_still_be_starting(*allocation);
-  if (answer.code != Code::kOk || !can_be_seen || !deps_.cpusets.check_kernel(container_id_, sent_))
-    return finish(true);
-  deps_.mover.report_applied(container_id_, sent_, [self = shared_from_this()] { self->finish(false); });
+  if (!outcome.is_done() || !can_be_seen || !deps_.cpusets.check_kernel(container_id_, sent_)) return answer(true);
+  deps_.mover.report_applied(container_id_, sent_, [self = shared_from_this()] { self->answer(false); });
 }
 
-void UpdateContainerResources::finish(bool invalidates) {
-  call_->finish();
+void UpdateContainerResources::answer(bool invalidates) {
+  operation_->answer();
   operation_done_(invalidates);
 }
 

@@ -5,18 +5,19 @@
 #include <string>
 
 #include "core/engine/handlers/handler_deps.hpp"
+#include "core/operations/operation.hpp"
 
 namespace topolet::engine {
 
-/// The way of one UpdateContainerResources: a resize, or a set of the kubelet's. Lives as long as its call.
+/// The way of one UpdateContainerResources: a resize, or a set of the kubelet's. Lives as long as its operation.
 class UpdateContainerResources : public std::enable_shared_from_this<UpdateContainerResources> {
  public:
-  static void handle(const HandlerDeps& deps, const std::shared_ptr<cri::Call>& call);
+  static void handle(const HandlerDeps& deps, const std::shared_ptr<operations::UpdateOperation>& operation);
 
  private:
-  UpdateContainerResources(const HandlerDeps& deps, std::shared_ptr<cri::Call> call, cri::UpdateRequest update,
+  UpdateContainerResources(const HandlerDeps& deps, std::shared_ptr<operations::UpdateOperation> operation,
                            std::string id)
-      : deps_(deps), call_(std::move(call)), update_(std::move(update)), container_id_(std::move(id)) {}
+      : deps_(deps), operation_(std::move(operation)), update_(operation_->update()), container_id_(std::move(id)) {}
 
   void begin_turn(const Status& turn_status);
   bool needs_environment(const Allocation& before) const;
@@ -29,13 +30,13 @@ class UpdateContainerResources : public std::enable_shared_from_this<UpdateConta
   bool gains_nothing() const;
   void wait_for_neighbours();
   void revert(const std::string& why, std::function<void()> then);
-  void forward_update();
-  void on_response(const cri::RuntimeResponse& answer);
-  void finish(bool invalidates);
+  void admit();
+  void on_outcome(const operations::Outcome& outcome);
+  void answer(bool invalidates);
 
   const HandlerDeps& deps_;
-  const std::shared_ptr<cri::Call> call_;
-  const cri::UpdateRequest update_;
+  const std::shared_ptr<operations::UpdateOperation> operation_;
+  const operations::ResourceUpdate& update_;
   const std::string container_id_;
   Allocation before_;
   std::optional<Event> deferred_event_;  ///< committed only once the runtime has taken the update

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "core/base/index_set.hpp"
-#include "core/cri/messages/requests.hpp"
+#include "core/operations/container.hpp"
 #include "core/placement/placement.hpp"
 #include "core/placement/workload.hpp"
 
@@ -179,7 +179,7 @@ struct Denial {
 
 /// What is kept for one pod sandbox. Stored whole, as an allocation is.
 struct Pod {
-  cri::Sandbox sandbox;
+  operations::Sandbox sandbox;
   NodeSet nodes;  ///< of the candidate that its first container was given; empty until decided
   std::map<std::string, FormerCpus> former;  ///< by container name
   std::map<std::string, Denial> denied;      ///< by container name
@@ -190,7 +190,7 @@ struct Pod {
   /// Its cgroup is kept within the pool, or may be: it was set to that.
   bool confined = false;
   /// What the CFS quota of its cgroup was before topolet set none; none where topolet has not.
-  std::optional<cri::CfsQuota> dropped_quota;
+  std::optional<operations::CfsQuota> dropped_quota;
 
   bool was_warned(const std::string& warning) const {
     return std::find(warned.begin(), warned.end(), warning) != warned.end();

@@ -4,8 +4,8 @@ namespace topolet::engine {
 namespace {
 
 /// The period stays the kubelet's: it is what a quota would be meant with.
-cri::CfsQuota no_quota(const Allocation& allocation) {
-  const auto asked = cri::quota_of(allocation.workload.demand);
+operations::CfsQuota no_quota(const Allocation& allocation) {
+  const auto asked = operations::quota_of(allocation.workload.demand);
   return {-1, asked ? asked->period_us : 0};
 }
 
@@ -21,15 +21,15 @@ void settle_quota(Allocation& allocation, bool drops) {
   }
 }
 
-std::optional<cri::CfsQuota> quota_to_tell(const Allocation& allocation) {
+std::optional<operations::CfsQuota> quota_to_tell(const Allocation& allocation) {
   if (allocation.quota == QuotaState::kAsAsked) return std::nullopt;
   if (allocation.quota == QuotaState::kDropped) return no_quota(allocation);
-  return cri::quota_of(allocation.workload.demand).value_or(no_quota(allocation));
+  return operations::quota_of(allocation.workload.demand).value_or(no_quota(allocation));
 }
 
-std::optional<cri::CfsQuota> quota_to_show(const Allocation& allocation) {
+std::optional<operations::CfsQuota> quota_to_show(const Allocation& allocation) {
   if (allocation.quota == QuotaState::kAsAsked) return std::nullopt;
-  return cri::quota_of(allocation.workload.demand);
+  return operations::quota_of(allocation.workload.demand);
 }
 
 }  // namespace topolet::engine

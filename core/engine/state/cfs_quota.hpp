@@ -3,8 +3,8 @@
 
 #include <optional>
 
-#include "core/cri/messages/demand.hpp"
 #include "core/engine/state/allocation.hpp"
+#include "core/operations/demand.hpp"
 
 namespace topolet::engine {
 
@@ -12,9 +12,9 @@ namespace topolet::engine {
 void settle_quota(Allocation& allocation, bool drops);
 
 /// What topolet tells the runtime; none where the kubelet's word stays as it came.
-std::optional<cri::CfsQuota> quota_to_tell(const Allocation& allocation);
+std::optional<operations::CfsQuota> quota_to_tell(const Allocation& allocation);
 
 /// What the kubelet is to be shown in place of what the runtime was told; none where that is the same.
-std::optional<cri::CfsQuota> quota_to_show(const Allocation& allocation);
+std::optional<operations::CfsQuota> quota_to_show(const Allocation& allocation);
 
 }  // namespace topolet::engine

@@ -133,9 +133,11 @@ void read(const Json& json, Stuck& stuck) {
   json.at("trials").get_to(stuck.trials);
 }
 
-Json json_of(const cri::CfsQuota& quota) { return {{"quota_us", quota.quota_us}, {"period_us", quota.period_us}}; }
+Json json_of(const operations::CfsQuota& quota) {
+  return {{"quota_us", quota.quota_us}, {"period_us", quota.period_us}};
+}
 
-void read(const Json& json, cri::CfsQuota& quota) {
+void read(const Json& json, operations::CfsQuota& quota) {
   json.at("quota_us").get_to(quota.quota_us);
   json.at("period_us").get_to(quota.period_us);
 }

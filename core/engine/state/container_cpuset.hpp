@@ -6,17 +6,11 @@
 #include "core/base/index_set.hpp"
 #include "core/engine/state/allocation.hpp"
 #include "core/engine/state/cfs_quota.hpp"
+#include "core/operations/container_cpuset.hpp"
 
 namespace topolet::engine {
 
-/// What a container's cpuset is to be, or is, and its CFS quota where that is not the kubelet's alone to say.
-struct ContainerCpuset {
-  CpuSet cpus;
-  NodeSet mems;                             ///< empty = left alone
-  std::optional<cri::CfsQuota> quota = {};  ///< none = left alone
-
-  friend bool operator==(const ContainerCpuset&, const ContainerCpuset&) = default;
-};
+using operations::ContainerCpuset;
 
 inline ContainerCpuset desired_cpuset_of(const Allocation& allocation) {
   return {allocation.placement.cpus, allocation.placement.mems, quota_to_tell(allocation)};

@@ -9,11 +9,11 @@
 
 #include "core/base/index_set.hpp"
 #include "core/base/result.hpp"
-#include "core/cri/messages/requests.hpp"
 #include "core/engine/state/allocation.hpp"
 #include "core/engine/state/container_cpuset.hpp"
 #include "core/engine/state/plan.hpp"
 #include "core/engine/state/transition.hpp"
+#include "core/operations/container.hpp"
 
 namespace topolet::engine {
 
@@ -67,7 +67,7 @@ struct CreateWithdrawn {
 /// A create in doubt turned out to have been made. `observed_cpus`: those that it runs on; none if that is not known.
 struct CreateDiscovered {
   placement::ContainerKey key;
-  cri::ContainerInfo container;
+  operations::ContainerInfo container;
   std::optional<CpuSet> observed_cpus = {};
   bool may_be_starting = false;  ///< the store's lost changes may include a start of it
 };
@@ -117,7 +117,7 @@ struct PodRemoved {
 };
 /// Learned from RunPodSandbox or a list. Fields that a list does not report keep their values.
 struct PodSeen {
-  cri::Sandbox sandbox;
+  operations::Sandbox sandbox;
 };
 struct PodForgotten {
   std::string sandbox_id;
@@ -190,7 +190,7 @@ struct Overlapped {
 struct Adopted {
   placement::Workload workload;
   Plan plan;
-  cri::ContainerInfo container;
+  operations::ContainerInfo container;
   AuditEvent audit_event;
   CpuSet observed_cpus;  ///< the CPUs that it has; empty if that is not known
   std::vector<placement::ContainerKey> overruled = {};
@@ -213,7 +213,7 @@ struct PodConfined {
 /// do with it.
 struct PodQuotaDropped {
   std::string pod_uid;
-  std::optional<cri::CfsQuota> before;
+  std::optional<operations::CfsQuota> before;
 };
 /// The policies were asked about it with the CPUs that it has now.
 struct Evaluated {

@@ -82,8 +82,9 @@ class Transitions {
  private:
   void enter_phase(const placement::ContainerKey& key, Phase phase);
   void set_stopping(const placement::ContainerKey& key, bool stopping);
-  void bind(Allocation allocation, const cri::ContainerInfo& container, const std::optional<CpuSet>& observed_cpus,
-            bool may_be_starting = false, const std::optional<CreateTimes>& times = std::nullopt);
+  void bind(Allocation allocation, const operations::ContainerInfo& container,
+            const std::optional<CpuSet>& observed_cpus, bool may_be_starting = false,
+            const std::optional<CreateTimes>& times = std::nullopt);
   Allocation allocation_for(const placement::Workload& workload, const Plan& plan) const;
   NodeSet nodes_of(const placement::Decision& decision) const;
   void apply_moves(const Plan& plan);
@@ -212,13 +213,13 @@ void Transitions::operator()(const event::CreateRetried& event) {
 }
 
 /// `observed_cpus`: the CPUs that it may run on.
-void Transitions::bind(Allocation allocation, const cri::ContainerInfo& container,
+void Transitions::bind(Allocation allocation, const operations::ContainerInfo& container,
                        const std::optional<CpuSet>& observed_cpus, bool may_be_starting,
                        const std::optional<CreateTimes>& times) {
   const placement::ContainerKey key = allocation.workload.key;
   allocation.container_id = container.id;
   const Phase created = may_be_starting ? Phase::kStarting : Phase::kCreated;
-  allocation.phase = container.state == cri::ContainerState::kCreated ? created : Phase::kRunning;
+  allocation.phase = container.state == operations::ContainerState::kCreated ? created : Phase::kRunning;
   allocation.phase_since = now_;
   allocation.stopping = false;
   allocation.placement.added = {};  // counted at its creation
@@ -232,9 +233,9 @@ void Transitions::operator()(const event::CreateConfirmed& event) {
   if (before == nullptr) return;
   // It was found meanwhile, or the runtime answered a repeated create with the container that it already has.
   if (before->is_bound() && before->container_id == event.container_id) return;
-  cri::ContainerInfo made;
+  operations::ContainerInfo made;
   made.id = event.container_id;
-  made.state = cri::ContainerState::kCreated;
+  made.state = operations::ContainerState::kCreated;
   bind(*before, made, event.sent.cpus, false, event.times);
 }
 
@@ -315,7 +316,7 @@ void Transitions::operator()(const event::PodForgotten& event) {
 }
 
 void Transitions::operator()(const event::PodSeen& event) {
-  const cri::Sandbox& sandbox = event.sandbox;
+  const operations::Sandbox& sandbox = event.sandbox;
   const auto known = ledger_.pods().find(sandbox.id);
   Pod after;
   if (known != ledger_.pods().end()) {

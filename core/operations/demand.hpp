@@ -12,7 +12,7 @@
 
 #include "core/placement/workload.hpp"
 
-namespace topolet::cri {
+namespace topolet::operations {
 
 /// A container's resources as the CRI carries them. 0 = not set.
 struct RawResources {
@@ -112,4 +112,4 @@ struct KnownDemand {
 /// that its weight alone does not.
 KnownDemand demand_of(const ToldResources& told, std::size_t seen_cpus, std::int64_t memory_total_bytes);
 
-}  // namespace topolet::cri
+}  // namespace topolet::operations

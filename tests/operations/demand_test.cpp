@@ -1,4 +1,4 @@
-#include "core/cri/messages/demand.hpp"
+#include "core/operations/demand.hpp"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace topolet::cri {
+namespace topolet::operations {
 namespace {
 
 constexpr std::int64_t kMin = std::numeric_limits<std::int64_t>::min();
@@ -258,4 +258,4 @@ TEST(ToldResources, AreFilledInOneByOne) {
 }
 
 }  // namespace
-}  // namespace topolet::cri
+}  // namespace topolet::operations

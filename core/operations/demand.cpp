@@ -1,4 +1,4 @@
-#include "core/cri/messages/demand.hpp"
+#include "core/operations/demand.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -7,7 +7,7 @@
 
 #include "core/base/index_set.hpp"
 
-namespace topolet::cri {
+namespace topolet::operations {
 namespace {
 
 constexpr std::int64_t kMinShares = 2;
@@ -256,4 +256,4 @@ KnownDemand demand_of(const ToldResources& told, std::size_t seen_cpus, std::int
   return known;
 }
 
-}  // namespace topolet::cri
+}  // namespace topolet::operations
