@@ -62,6 +62,7 @@ struct SimulateOptions {
   std::string config;
   std::string state_dir;
   std::string watch;
+  std::string front;
   std::string workload;
   bool json = false;
   bool explain = false;
@@ -83,6 +84,9 @@ po::options_description described(SimulateOptions& options) {
       "state-dir", po::value(&options.state_dir)->value_name("DIR"),
       "Keep the state database in this directory, for `topolet at`, `topolet query` and the others. Its time begins at "
       "2026-01-01.")(
+      "front", po::value(&options.front)->value_name("FRONT")->default_value("cri"),
+      "How containers that have to leave CPUs for a new one are told: 'cri', each by an update before the new one is "
+      "created; 'in-answer', together with the answer to its create, as NRI does.")(
       "watch", po::value(&options.watch)->value_name("SOCKET"),
       "Serve topoletd's watch socket here, for topolet-agent. The simulated time begins at the present, and "
       "topolet ends when it is told to (SIGTERM, Ctrl-C), or at the end of standard input if the workload is "
@@ -448,6 +452,11 @@ int run(const std::vector<std::string>& arguments) {
   const auto machine = machine_of(options);
   if (!machine) return usage_error(kProgram, machine.error().message);
   simulate::SimulationOptions simulated;
+  if (options.front != "cri" && options.front != "in-answer") {
+    return usage_error(kProgram,
+                       fmt::format("--front: there is no front end '{}'; give 'cri' or 'in-answer'", options.front));
+  }
+  if (options.front == "in-answer") simulated.front = operations::Neighbours::kInAnswer;
   if (!options.state_dir.empty()) simulated.state_dir = std::filesystem::absolute(options.state_dir);
   if (!options.watch.empty()) {
     const Result<std::string> socket = config::parse_socket(options.watch);

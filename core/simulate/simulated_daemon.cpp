@@ -8,6 +8,7 @@
 #include "core/fronts/cri/cri_front.hpp"
 #include "core/machine/machine.hpp"
 #include "core/plugin/host/check_annotations.hpp"
+#include "core/simulate/in_answer_front.hpp"
 #include "core/simulate/recording_store.hpp"
 #include "core/simulate/watch_socket.hpp"
 #include "store/store.hpp"
@@ -64,6 +65,7 @@ struct SimulatedDaemon::Run {
   std::unique_ptr<WatchSocket> watch;
   SimulatedLoop* loop = nullptr;  ///< the engine's
   std::unique_ptr<engine::Engine> engine;
+  std::unique_ptr<InAnswerFront> in_answer;  ///< null: the engine tells neighbours by itself
   std::unique_ptr<cri::CriFront> front;
 };
 
@@ -211,7 +213,11 @@ Status SimulatedDaemon::begin_run() {
           .observers =
               run.watch ? std::vector<engine::Observer*>{&run.watch->observer()} : std::vector<engine::Observer*>(),
           .loop = std::move(loop)});
-  run.front = std::make_unique<cri::CriFront>(cri::CriFront::Deps{*run.engine, options.demand_rules, *log_});
+  if (options_.front == operations::Neighbours::kInAnswer)
+    run.in_answer = std::make_unique<InAnswerFront>(*run.engine, run.connection);
+  operations::OperationHandler& handler =
+      run.in_answer ? static_cast<operations::OperationHandler&>(*run.in_answer) : *run.engine;
+  run.front = std::make_unique<cri::CriFront>(cri::CriFront::Deps{handler, options.demand_rules, *log_});
   return run.engine->start();
 }
 

@@ -15,6 +15,7 @@
 #include "core/base/log_fwd.hpp"
 #include "core/base/result.hpp"
 #include "core/engine/engine.hpp"
+#include "core/operations/operation.hpp"
 #include "core/plugin/call/policy_thread.hpp"
 #include "core/plugin/host/in_memory_plugin_state.hpp"
 #include "core/plugin/host/loaded_config.hpp"
@@ -29,6 +30,8 @@ struct DecidedRow;
 namespace topolet::simulate {
 
 struct SimulationOptions {
+  /// Who tells the containers that have to leave CPUs for a new one.
+  operations::Neighbours front = operations::Neighbours::kByUs;
   std::filesystem::path state_dir = {};  ///< where the state database is kept; in memory if it is empty
   std::string watch_socket = {};         ///< the path of a watch socket to serve; none if it is empty
   /// Return how long the store's next transaction takes, and until an update that the daemon makes by itself arrives.

@@ -125,5 +125,25 @@ TEST_F(CreateContainerTest, AnswersARetryOnceItHasLookedForTheFirst) {
   EXPECT_EQ(runtime_.container("c-a").cpus(), CpuSet::range(0, 7));
 }
 
+TEST_F(CreateContainerTest, GivesUpOnAnAnswerThatNeverComes) {
+  begin({}, {pod_of("a")});
+  const auto call = create("a");
+  ASSERT_TRUE(call->is_forwarded());
+  loop_.advance(kOutcomePatience - std::chrono::seconds(1));
+  expire_outcomes();
+  EXPECT_EQ(find("a")->phase, Phase::kPending);
+  EXPECT_FALSE(call->kubelet_answer());
+  loop_.advance(std::chrono::seconds(1));
+  expire_outcomes();
+  EXPECT_EQ(find("a")->phase, Phase::kInDoubt) << "the runtime may have made it";
+  ASSERT_TRUE(call->kubelet_answer());
+  EXPECT_EQ(call->kubelet_answer()->code, Code::kDeadlineExceeded);
+  put("a", CpuSet::range(0, 7));
+  call->answer(made("a"));
+  loop_.run();
+  EXPECT_EQ(call->kubelet_answer()->code, Code::kDeadlineExceeded) << "it is answered once";
+  EXPECT_EQ(find("a")->phase, Phase::kInDoubt);
+}
+
 }  // namespace
 }  // namespace topolet::engine

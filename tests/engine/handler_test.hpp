@@ -18,6 +18,13 @@ class HandlerTest : public ConvergeTest {
     for (const auto& call : calls_) call->drop();
   }
 
+  static constexpr std::chrono::minutes kOutcomePatience{4};
+
+  /// The engine's tick has operations end whose outcomes have not come.
+  void expire_outcomes() {
+    awaited_outcomes_.expire();
+    loop_.run();
+  }
   /// The kubelet makes the call, and the handler does what it can before the runtime answers.
   template <class Handler, class Read>
   std::shared_ptr<ScriptedCall> call(const std::string& method, std::string request, const Read& read) {
@@ -36,7 +43,7 @@ class HandlerTest : public ConvergeTest {
 
  private:
   const operations::DemandRules demand_rules_{};
-  AwaitedOutcomes awaited_outcomes_{loop_.clock(), std::chrono::minutes(4)};
+  AwaitedOutcomes awaited_outcomes_{loop_.clock(), kOutcomePatience};
   std::unique_ptr<KubeletStatic> kubelet_static_;
   std::unique_ptr<HandlerDeps> deps_;
   std::vector<std::shared_ptr<ScriptedCall>> calls_;

@@ -61,6 +61,26 @@ TEST_F(StartContainerTest, AContainerWithoutACgroupOfItsOwnGivesItsCpusBack) {
   EXPECT_NE(placed_handlers_.obstacle(find("a")->workload.runtime_handler), "");
 }
 
+TEST_F(StartContainerTest, LetsOthersHaveTheirTurnIfItsAnswerNeverComes) {
+  begin({exclusive("a", {0}, Phase::kCreated)});
+  start_converged("a", operations::ContainerState::kCreated);
+  const auto call = start("c-a");
+  ASSERT_TRUE(call->is_forwarded());
+  bool has_turn = false;
+  mover_->run_in_turn("c-a", ContainerQueues::Needs::kTurn, [&](const Status&, const auto& done) {
+    has_turn = true;
+    done(false);
+  });
+  loop_.run();
+  ASSERT_FALSE(has_turn);
+  loop_.advance(kOutcomePatience);
+  expire_outcomes();
+  ASSERT_TRUE(call->kubelet_answer());
+  EXPECT_EQ(call->kubelet_answer()->code, Code::kDeadlineExceeded);
+  loop_.advance(seconds(30));
+  EXPECT_TRUE(has_turn);
+}
+
 /// What a call had come to when each transition became durable.
 class CallWatch final : public Observer {
  public:

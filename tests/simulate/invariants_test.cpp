@@ -264,6 +264,16 @@ TEST(Invariants, HoldThoughWhatIsCommittedIsDurableLate) {
   }
 }
 
+TEST(Invariants, HoldThoughNeighboursAreToldInAnswers) {
+  for (const Story& run : runs()) {
+    SCOPED_TRACE(run.machine);
+    SimulationOptions options = with_late_writes(4);
+    options.front = operations::Neighbours::kInAnswer;
+    const std::string text = transcript(run, 4, true, options);
+    if (HasFailure()) FAIL() << text.substr(text.size() > 3000 ? text.size() - 3000 : 0);
+  }
+}
+
 /// Where each container is, and what is kept idle for it.
 struct Whereabouts {
   CpuSet cpus;

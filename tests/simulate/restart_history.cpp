@@ -251,7 +251,8 @@ History make_history(const RestartNode& node, std::uint64_t seed, int steps) {
   return history;
 }
 
-HistoryResult run_history(const RestartNode& node, const History& history, const SimulationOptions& options) {
+HistoryResult run_history(const RestartNode& node, const History& history, SimulationOptions options) {
+  options.front = node.front;
   SimulatedNode simulated(node.machine, node.flags, options);
   std::vector<std::vector<RunningContainer>> moments;
   SimulatedRuntime& runtime = simulated.runtime();

@@ -14,6 +14,7 @@ namespace topolet::simulate {
 struct RestartNode {
   std::string machine;
   std::vector<std::string> flags;
+  operations::Neighbours front = operations::Neighbours::kByUs;
 };
 
 /// Lines that belong together: a container's pod and its create; an answer that is lost and the time until that is
@@ -38,7 +39,8 @@ struct HistoryResult {
   /// The daemon was killed where it was to be, and the runtime answers the kubelet's repeat as it would the call.
   bool is_comparable = true;
 };
-HistoryResult run_history(const RestartNode& node, const History& history, const SimulationOptions& options = {});
+/// The options count but for their front, which is the node's.
+HistoryResult run_history(const RestartNode& node, const History& history, SimulationOptions options = {});
 
 /// The history with a restart in it, chosen by chance out of all moments there are.
 History with_restart(const History& history, const HistoryResult& without, std::uint64_t chance);

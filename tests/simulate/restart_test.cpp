@@ -170,6 +170,29 @@ TEST(Restart, LeavesItsCpusToAnAttemptThatWasBeingStarted) {
   }
 }
 
+/// Those who have to leave are told with the answer to the create, and the start waits until they have left.
+TEST(FrontInAnswer, TellsNeighboursWithTheCreateAndStartsNobodyBeside) {
+  for (const char* killed : {"", "before-answer", "after-answer", "in-flight"}) {
+    SCOPED_TRACE(killed);
+    SimulatedNode node(kOneNode, {}, {.front = operations::Neighbours::kInAnswer});
+    node.burstable("web", 500);
+    node.apply(R"({"op":"run_pod","pod":"trader","qos":"guaranteed"})");
+    std::vector<std::string> web;
+    bool apart = true;
+    node.runtime().watch([&] {
+      const std::string trader = runs_on(node, "trader");
+      apart = apart && (trader == "it does not run" || runs_on(node, "web") == "4-7");
+      if (web.empty() || web.back() != runs_on(node, "web")) web.push_back(runs_on(node, "web"));
+    });
+    if (*killed != '\0') node.apply(fmt::format(R"({{"op":"restart","at":"{}","calls":2}})", killed));
+    EXPECT_EQ(node.apply(create_line("trader", 4)).cpus.to_string(), "0-3");
+    EXPECT_EQ(runs_on(node, "trader"), "0-3");
+    EXPECT_EQ(runs_on(node, "web"), "4-7");
+    EXPECT_TRUE(apart);
+    EXPECT_THAT(web, ::testing::ElementsAre("0-7", "4-7")) << "not before the create";
+  }
+}
+
 TEST(Restart, LeaksNoCpuOfAResizeThatWasCutShort) {
   for (const char* at : {"before-answer", "after-answer", "in-flight"}) {
     SCOPED_TRACE(at);
@@ -260,11 +283,15 @@ int histories() {
 }
 
 std::vector<RestartNode> nodes() {
+  constexpr operations::Neighbours kInAnswer = operations::Neighbours::kInAnswer;
   return {{"numa:1 core:4 pu:1", {}},
           {"numa:1 core:6 pu:1", {"--plugins.enable=numa"}},
           {"pack:2 numa:1 core:2 pu:2", {"--plugins.enable=numa", "--numa.memory=bind"}},
           {"pack:2 numa:1 core:4 pu:2", {"--plugins.enable=numa", "--plugins.enable=smt"}},
-          {"numa:1 core:4 pu:2", {"--plugins.enable=smt", "--smt.isolate-siblings=exclusive"}}};
+          {"numa:1 core:4 pu:2", {"--plugins.enable=smt", "--smt.isolate-siblings=exclusive"}},
+          {"numa:1 core:4 pu:1", {}, kInAnswer},
+          {"pack:2 numa:1 core:2 pu:2", {"--plugins.enable=numa", "--numa.memory=bind"}, kInAnswer},
+          {"pack:2 numa:1 core:4 pu:2", {"--plugins.enable=numa", "--plugins.enable=smt"}, kInAnswer}};
 }
 
 constexpr int kSteps = 20;
@@ -272,7 +299,8 @@ constexpr std::uint64_t kRestarts = 12;
 
 std::string told(const RestartNode& node, std::uint64_t seed, const History& history) {
   const History least = minimised(node, history);
-  return fmt::format("--topology \"{}\" {}, seed {}:\n{}\n{}", node.machine, fmt::join(node.flags, " "), seed,
+  const char* front = node.front == operations::Neighbours::kInAnswer ? "--front in-answer " : "";
+  return fmt::format("--topology \"{}\" {}{}, seed {}:\n{}\n{}", node.machine, front, fmt::join(node.flags, " "), seed,
                      fmt::join(lines_of(least), "\n"), difference(node, least));
 }
 

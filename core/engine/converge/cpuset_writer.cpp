@@ -127,6 +127,10 @@ std::optional<CpuSet> CpusetWriter::kernel_cpus(const std::string& container_id)
   return known == pids_.end() ? std::nullopt : deps_.kernel.effective_cpus(known->second);
 }
 
+bool CpusetWriter::is_where(const std::string& container_id, const ContainerCpuset& target) const {
+  return container_cpus(container_id) == target.cpus && check_kernel(container_id, target);
+}
+
 bool CpusetWriter::is_narrower(const std::string& container_id, const ContainerCpuset& target) const {
   const std::optional<CpuSet> effective = kernel_cpus(container_id);
   return effective && *effective != target.cpus && effective->is_subset_of(target.cpus);

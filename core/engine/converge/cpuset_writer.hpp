@@ -69,6 +69,8 @@ class CpusetWriter {
   CpuSet pinned_by_nested(const std::string& container_id) const;
   /// The paths of the cgroups of that process; none if there is none to be asked, or it is in no cgroup but the root.
   std::vector<std::string> cgroups_of(const std::string& container_id) const;
+  /// True if the kernel is known to have it just there.
+  bool is_where(const std::string& container_id, const ContainerCpuset& target) const;
   /// OK if the kernel does not contradict `target`.
   Status check_kernel(const std::string& container_id, const ContainerCpuset& target) const;
 

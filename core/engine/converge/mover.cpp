@@ -98,6 +98,7 @@ void Mover::on_squeezed(const Allocation& before, const Allocation& after) {
 void Mover::drop_container(const Allocation& allocation) {
   desired_.erase(allocation.container_id);
   blocked_.erase(allocation.container_id);
+  told_in_answer_.erase(allocation.container_id);
   late_updates_.erase(allocation.container_id);
   overlap_watch_.forget(allocation.container_id);
   overrule_watch_.forget(allocation.container_id);
@@ -135,8 +136,40 @@ void Mover::note_unnoticed(const placement::ContainerKey& key) {
   }
 }
 
+void Mover::begin_answer(const placement::ContainerKey& created) { in_answer_.insert(created); }
+
+std::vector<operations::NeighbourUpdate> Mover::neighbours_in_answer(const placement::ContainerKey& created) {
+  const Ledger& ledger = deps_.committer.ledger();
+  std::vector<operations::NeighbourUpdate> updates;
+  for (const placement::ContainerKey& key : ledger.neighbours_blocking(created)) {
+    const Allocation& neighbour = *ledger.find(key);
+    const std::string& id = neighbour.container_id;
+    // One whose turn it is not to move yet is told later, by us.
+    const bool may_be_told = queues_.has(id) && neighbour.squeeze != Squeeze::kLeftToKernel &&
+                             ledger.neighbours_blocking_outside_cycles(key).empty();
+    const std::optional<ContainerCpuset> set = may_be_told ? sendable(id) : std::nullopt;
+    if (!set) continue;
+    note_sent(id, *set);
+    told_in_answer_.insert(id);
+    updates.push_back({id, *set});
+  }
+  return updates;
+}
+
+void Mover::end_answer(const placement::ContainerKey& created) {
+  if (in_answer_.erase(created) != 0) unblock_ready();
+}
+
+bool Mover::is_told_in_answer(const placement::ContainerKey& key) const {
+  return std::any_of(in_answer_.begin(), in_answer_.end(), [&](const placement::ContainerKey& created) {
+    const std::vector<placement::ContainerKey> neighbours = deps_.committer.ledger().neighbours_blocking(created);
+    return std::find(neighbours.begin(), neighbours.end(), key) != neighbours.end();
+  });
+}
+
 bool Mover::is_blocked(placement::ContainerKey key) {
   note_unnoticed(key);
+  if (is_told_in_answer(key)) return true;
   return !deps_.committer.ledger().neighbours_blocking_outside_cycles(key).empty();
 }
 
@@ -155,6 +188,9 @@ void Mover::apply(const std::string& container_id, const ContainerCpuset& target
                  {Code::kUnavailable, "something else than topolet sets its CPUs; they are set again later"},
                  wait});
   }
+  const bool was_told = told_in_answer_.erase(container_id) != 0;
+  if (was_told && deps_.cpusets.is_where(container_id, target))
+    return on_cpuset_written(container_id, target, {WriteResult::Kind::kVerified}, done);
   overrule_watch_.note_told(*allocation, target);
   stuck_watch_.note_told(container_id, target);
   footprints_.add(container_id, target.cpus);

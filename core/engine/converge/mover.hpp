@@ -26,6 +26,7 @@
 #include "core/engine/loop.hpp"
 #include "core/engine/planning/placer.hpp"
 #include "core/engine/state/committer.hpp"
+#include "core/operations/operation.hpp"
 
 namespace topolet::engine {
 
@@ -74,6 +75,14 @@ class Mover final : public Observer {
     footprints_.add(container_id, set.cpus);
     overrule_watch_.note_sent(container_id, set.cpus);
   }
+
+  // A front of the kind Neighbours::kInAnswer tells those who have to leave the CPUs of a new container with the answer
+  // to its create. The mover tells them nothing from begin to end, which come once each; then it sees that they have
+  // left.
+  void begin_answer(const placement::ContainerKey& created);
+  /// Returns what is to be said in the answer, and takes it as sent.
+  std::vector<operations::NeighbourUpdate> neighbours_in_answer(const placement::ContainerKey& created);
+  void end_answer(const placement::ContainerKey& created);
 
   /// Runs somebody else's operation in the container's turn; see ContainerQueues. False if it is not known.
   bool run_in_turn(const std::string& container_id, ContainerQueues::Needs needs,
@@ -147,6 +156,7 @@ class Mover final : public Observer {
   void on_converged(const std::string& container_id, const ContainerCpuset& applied);
   std::optional<ContainerCpuset> sendable(const std::string& container_id, const ContainerCpuset& durable) const;
   void note_unnoticed(const placement::ContainerKey& key);
+  bool is_told_in_answer(const placement::ContainerKey& key) const;
   bool is_blocked(placement::ContainerKey key);
   void confirm_cpus(const std::string& container_id, const placement::ContainerKey& key, const CpuSet& cpus);
   void look_for_stuck(const std::string& container_id);
@@ -177,6 +187,8 @@ class Mover final : public Observer {
 
   const Deps deps_;
   std::map<std::string, ContainerCpuset> desired_;  ///< by container, as durable
+  std::set<placement::ContainerKey> in_answer_;     ///< created containers whose neighbours a front tells
+  std::set<std::string> told_in_answer_;            ///< containers that an answer has told the set they should have
   std::set<std::string> blocked_;                   ///< containers whose CPUs others have not left
   std::map<std::string, CpuSet> late_updates_;      ///< by container, as an earlier run of the daemon sent
   const std::chrono::steady_clock::time_point started_at_ = deps_.clock.steady();

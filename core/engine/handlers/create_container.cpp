@@ -168,6 +168,7 @@ void CreateContainer::decide() {
   const bool keeps_together = keeps_pod_together(workload_, plan.decision);
   log_warnings();
   committed_ = now();
+  if (tells_in_answer()) deps_.mover.begin_answer(workload_.key);
   deps_.committer.commit(event::CreateAdmitted{workload_, std::move(plan), superseded, keeps_together, warnings_},
                          [self = shared_from_this()] { self->wait_for_neighbours(); });
 }
@@ -185,6 +186,7 @@ void CreateContainer::retry(const Allocation& allocation) {
   // The pod was resized meanwhile: what was decided is for another request.
   if (allocation.phase == Phase::kInDoubt && !is_same_request(allocation.workload, workload_)) return decide();
   committed_ = now();
+  if (tells_in_answer()) deps_.mover.begin_answer(workload_.key);
   deps_.committer.commit(event::CreateRetried{workload_.key},
                          [self = shared_from_this()] { self->wait_for_neighbours(); });
 }
@@ -261,8 +263,10 @@ void CreateContainer::deny(Code code, const placement::Decision& decision) {
                          });
 }
 
+/// Where the front tells the neighbours, only the container's start waits for them.
 void CreateContainer::wait_for_neighbours() {
   durable_ = now();
+  if (tells_in_answer()) return admit_placed();
   deps_.mover.await_neighbours(workload_.key, kNeighboursTimeout,
                                [self = shared_from_this()](const Status& neighbours_gone) {
                                  if (neighbours_gone) return self->admit_placed();
@@ -298,6 +302,7 @@ void CreateContainer::go_around_neighbours() {
 void CreateContainer::admit_placed() {
   const Allocation* allocation = deps_.ledger().find(workload_.key);
   if (allocation == nullptr) {
+    deps_.mover.end_answer(workload_.key);
     return operation_->reject({Code::kAborted, "topolet: the pod was stopped while its container was being placed"});
   }
   if (operation_->cancelled() && !was_in_doubt_)
@@ -317,7 +322,9 @@ void CreateContainer::admit(const ContainerCpuset& durable) {
   sent_ = *agreed;
   is_sent_as_decided_ = sent_ == desired_cpuset_of(*allocation);
   changes_before_sent_ = deps_.committer.changes_of_pending();
-  operation_->admit({sent_, allocation->placement.added, {}},
+  std::vector<operations::NeighbourUpdate> neighbours;
+  if (tells_in_answer()) neighbours = deps_.mover.neighbours_in_answer(workload_.key);
+  operation_->admit({sent_, allocation->placement.added, std::move(neighbours)},
                     deps_.awaited_outcomes.await(
                         [self = shared_from_this()](const operations::Outcome& outcome) { self->receive(outcome); }));
 }
@@ -344,11 +351,13 @@ void CreateContainer::answer() {
 
 /// Nothing has gone to the runtime, so nothing is in doubt.
 void CreateContainer::withdraw(const Error& error, const char* cause) {
+  deps_.mover.end_answer(workload_.key);
   deps_.committer.commit(event::CreateWithdrawn{workload_.key, cause},
                          [self = shared_from_this(), error] { self->operation_->reject(error); });
 }
 
 void CreateContainer::on_outcome(const operations::Outcome& outcome) {
+  deps_.mover.end_answer(workload_.key);
   if (outcome.is_done()) return on_created(outcome.id);
   on_create_failed(outcome);
 }

@@ -44,6 +44,7 @@ class CreateContainer : public std::enable_shared_from_this<CreateContainer> {
   Plan plan(const std::vector<placement::ContainerKey>& superseded) const;
   void deny(Code code, const placement::Decision& decision);
 
+  bool tells_in_answer() const { return operation_->neighbours() == operations::Neighbours::kInAnswer; }
   void wait_for_neighbours();
   void neighbours_timed_out(const Error& error);
   bool may_go_around_neighbours() const;
