@@ -35,9 +35,9 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-/// How often the processes are counted where the kernel does not tell of each.
+/// The time between two counts of the processes, where the kernel does not report each new one.
 constexpr milliseconds kCountEvery{10};
-/// How long what is left when the child has ended may take to end by itself.
+/// The time that processes left by the child have to end by themselves.
 constexpr std::chrono::seconds kComingBack{2};
 /// A killed process may be in a call of the kernel that takes its time.
 constexpr std::chrono::seconds kDying{10};

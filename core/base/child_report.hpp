@@ -1,4 +1,4 @@
-// What a child of run_in_child() and the process that keeps it tell, in memory that they share.
+// The results that a child of run_in_child() and the process that keeps it write to shared memory.
 #pragma once
 
 #include <algorithm>
@@ -26,7 +26,7 @@ struct ChildReport {
   char came_back_step[512];
   // The keeper's.
   bool is_complete;
-  char not_started[256];  ///< why there was no child
+  char not_started[256];  ///< the reason why there was no child
   bool has_ended;         ///< the child, by itself
   int status;             ///< of the child, as waitpid() gives it
   char too_many[64];

@@ -25,7 +25,7 @@
 namespace topolet {
 namespace {
 
-/// Where libsystemd sends lines; it drops them without an error if there is no such file.
+/// The socket to which libsystemd sends lines; without such a file it drops them and reports no error.
 constexpr const char* kJournalSocket = "/run/systemd/journal/socket";
 
 /// As systemd.exec(5) says of JOURNAL_STREAM: it may be inherited by a process whose standard error leads elsewhere.

@@ -17,7 +17,7 @@ struct Descendant {
   std::uint32_t threads = 0;
 };
 
-/// Empty where there is no /proc of this process's own pid namespace.
+/// Returns all processes below `ancestor`; empty if there is no /proc of this process's own pid namespace.
 std::vector<Descendant> descendants_of(pid_t ancestor);
 
 }  // namespace topolet

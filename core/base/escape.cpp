@@ -18,8 +18,8 @@ struct CodePoints {
   std::uint32_t last;
 };
 
-/// Beyond ASCII. Of Unicode's categories Cc, Cf, Zl and Zp, all but the signs that are visible; and what is never a
-/// character.
+/// The hidden characters beyond ASCII: those of Unicode's categories Cc, Cf, Zl and Zp that are not visible, and
+/// noncharacters.
 constexpr std::array<CodePoints, 15> kHidden = {{{0x7f, 0x9f},
                                                  {0xad, 0xad},
                                                  {0x61c, 0x61c},
@@ -41,7 +41,7 @@ bool is_hidden(std::uint32_t code) {
                      [code](const CodePoints& some) { return code >= some.first && code <= some.last; });
 }
 
-/// How much of the beginning is printable ASCII, and no backslash: of almost every text, all.
+/// Returns the length of the printable ASCII without a backslash at the beginning: the whole of almost every text.
 std::size_t plain_bytes(std::string_view text) {
   const auto is_other = [](unsigned char c) { return c < 0x20 || c >= 0x7f || c == '\\'; };
   return static_cast<std::size_t>(std::find_if(text.begin(), text.end(), is_other) - text.begin());

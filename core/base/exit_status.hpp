@@ -1,4 +1,4 @@
-// What the programs end with.
+// The exit statuses of all programs.
 #pragma once
 
 namespace topolet {

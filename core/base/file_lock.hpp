@@ -19,7 +19,7 @@ inline int lock_file(int fd) {
   return 0;
 }
 
-/// Whether another process has locked the open file. It is locked for a moment to find out.
+/// Returns true if another process has locked the open file. Locks it for a moment to find out.
 inline bool is_locked(int fd) {
   if (::flock(fd, LOCK_SH | LOCK_NB) != 0) return errno == EWOULDBLOCK;
   ::flock(fd, LOCK_UN);

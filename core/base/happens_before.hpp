@@ -10,8 +10,8 @@
 
 namespace topolet {
 
-/// What this thread did before mark_handed_over(x) is seen by whoever calls mark_taken(x) later. Nothing at all without
-/// the thread sanitizer.
+/// Makes this thread's work until mark_handed_over(x) visible to whoever calls mark_taken(x) later. Does nothing
+/// without the thread sanitizer.
 inline void mark_handed_over([[maybe_unused]] const void* what) {
 #ifdef TOPOLET_TSAN
   __tsan_release(const_cast<void*>(what));

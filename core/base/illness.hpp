@@ -1,4 +1,5 @@
-// What is not as it should be on a node: said once, and shown the same way by the command, the page and the metrics.
+// Conditions of a node that need attention: named once, and shown the same way by the command, the page and the
+// metrics.
 #pragma once
 
 #include <array>
@@ -27,7 +28,7 @@ constexpr std::string_view to_string(Severity severity) {
   return "";
 }
 
-/// Of a word that is no other one's: whoever does not know how bad it is takes it for a warning.
+/// Returns the severity with that name; an unknown word counts as a warning.
 constexpr Severity severity_from(std::string_view word) {
   if (word == to_string(Severity::kNotice)) return Severity::kNotice;
   return word == to_string(Severity::kCritical) ? Severity::kCritical : Severity::kWarning;
@@ -79,7 +80,7 @@ inline constexpr const char* kForeign = "foreign";
 inline constexpr const char* kUnconfined = "unconfined";
 inline constexpr const char* kQuotaKept = "quota-kept";
 inline constexpr const char* kCapacityLow = "capacity-low";
-// What only topolet-agent can tell.
+// The only illness that topolet-agent reports by itself.
 inline constexpr const char* kTopoletdUnreachable = "topoletd-unreachable";
 inline constexpr const char* kMayNotPublish = "may-not-publish";
 inline constexpr const char* kNotPublished = "not-published";

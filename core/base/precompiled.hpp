@@ -1,4 +1,4 @@
-// What builds with TOPOLET_PRECOMPILE parse once. Include what you use; never this.
+// Headers that builds with TOPOLET_PRECOMPILE parse once. Include what you use; never this.
 #pragma once
 
 #include <algorithm>

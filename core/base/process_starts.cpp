@@ -25,7 +25,7 @@ constexpr std::uint32_t kArchitecture = AUDIT_ARCH_AARCH64;
 #else
 constexpr std::uint32_t kArchitecture = 0;
 #endif
-/// Of the calls of another ABI in the same process (x32).
+/// The bit that marks system calls of another ABI in the same process (x32).
 [[maybe_unused]] constexpr std::uint32_t kOtherAbiBit = 0x40000000;
 
 constexpr std::uint32_t kNoSuchCall = SECCOMP_RET_ERRNO | ENOSYS;

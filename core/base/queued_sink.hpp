@@ -21,7 +21,7 @@ namespace topolet {
 /// May be used from any thread, except that set_pattern() and set_formatter() must come before the first line.
 class QueuedSink final : public spdlog::sinks::sink {
  public:
-  /// How much may wait in memory: about 8,000 lines of usual length.
+  /// The size of the lines that may wait in memory: about 8,000 of usual length.
   static constexpr std::size_t kMaxBytes = std::size_t{4} << 20U;
   static constexpr std::chrono::seconds kLongestFlush{2};
 

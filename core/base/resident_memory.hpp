@@ -4,7 +4,7 @@
 
 namespace topolet {
 
-/// What the process has in RAM (VmRSS of proc(5)); 0 if that cannot be read.
+/// Returns the memory that the process has in RAM (VmRSS of proc(5)); 0 if that cannot be read.
 std::size_t resident_bytes();
 
 }  // namespace topolet

@@ -48,7 +48,7 @@ std::vector<std::string> lines_of(const char* text) {
   return lines;
 }
 
-/// What the child itself wrote, foreign code may have overwritten.
+/// Reads the report with care: foreign code may have overwritten the child's own part.
 ChildEnd end_in(const ChildReport& report) {
   ChildEnd end;
   end.current_step = text_in(report.current_step);
@@ -76,7 +76,7 @@ ChildEnd end_in(const ChildReport& report) {
 ChildEnd run_in_child(std::chrono::milliseconds time_limit, const std::function<std::string(const Progress&)>& work) {
   const SharedChildReport shared;
   if (!shared) return {ChildEnd::Kind::kNotStarted, fmt::format("no memory to share: {}", std::strerror(errno)), {}};
-  // What is still to be written must not be written twice.
+  // Unwritten output would otherwise be written by the child as well.
   std::fflush(nullptr);
   const pid_t parent = ::getpid();
   const pid_t keeper = ::fork();

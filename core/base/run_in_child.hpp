@@ -18,7 +18,7 @@ using Progress = std::function<void(std::string_view current_step)>;
 inline constexpr std::size_t kMostProcesses = 64;
 inline constexpr std::size_t kMostThreads = 1500;
 
-/// What the work did besides: the processes that it started.
+/// The processes that the work started.
 struct StartedProcesses {
   std::size_t count = 0;           ///< where the kernel cannot have it asked (process_starts.hpp), those that were seen
   std::vector<std::string> steps;  ///< in which it started the first ones, each once
@@ -26,7 +26,7 @@ struct StartedProcesses {
   std::vector<std::string> left;   ///< what they were that were there at the end: "sleep"
 };
 
-/// How a child process ended.
+/// The end of a child process.
 struct ChildEnd {
   enum class Kind : std::uint8_t {
     kReturned,    ///< `text` is what the work returned
@@ -35,7 +35,7 @@ struct ChildEnd {
     kExited,      ///< the work ended the process; `text` is the exit status
     kTimedOut,    ///< it was killed
     kTooMany,     ///< it was killed, as there were more processes or threads than allowed; `text` says of which
-    kNotStarted,  ///< `text` says why there was no child
+    kNotStarted,  ///< `text` is the reason why there was no child
   };
   Kind kind = Kind::kNotStarted;
   std::string text;
@@ -45,8 +45,8 @@ struct ChildEnd {
 
 /// Forks, runs `work` in the child and waits. The child and whatever it started, sessions of their own included, are
 /// killed when it has ended, when its time is up, when it has more than kMostProcesses or kMostThreads, or when the
-/// calling process ends. What forks in foreign code and comes back is ended by end_if_forked_child(). Where the kernel
-/// does not let the processes be counted as they are started, they are counted every now and then.
+/// calling process ends. A process that is forked in foreign code and returns from there is ended by
+/// end_if_forked_child(). If the kernel cannot report each new process, they are counted every now and then.
 ///
 /// The child says nothing on standard output, leaves no core file, gains no privileges by an exec, and runs no exit
 /// handlers unless the work calls exit() itself. The calling process should have no other threads: the child has none

@@ -29,7 +29,7 @@ std::string output_failure(int error_number) {
 
 namespace {
 
-/// A reader that has read enough, such as head, is no failure to tell of.
+/// A reader that has read enough, such as head, is not a failure to report.
 void print_failure(std::string_view program, int error_number) {
   if (error_number != EPIPE) print_error_line(fmt::format("{}: {}", program, output_failure(error_number)));
 }

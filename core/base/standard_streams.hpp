@@ -1,4 +1,4 @@
-// What every program does with its standard streams.
+// The handling of the standard streams in every program.
 #pragma once
 
 #include <exception>
@@ -15,8 +15,8 @@ void fill_closed_standard_streams();
 /// "cannot write the output: No space left on device", from errno.
 std::string output_failure(int error_number);
 
-/// What fmt threw if it is that stdout could not be written to, told on stderr unless its reader has gone:
-/// kExitFailure. Nothing if it is not.
+/// Returns kExitFailure if fmt threw because stdout could not be written to, and reports it on stderr unless its reader
+/// has gone. Returns nothing for another exception.
 std::optional<int> report_lost_output(std::string_view program, const std::exception& thrown);
 
 /// Writes what stdio still has to write to stdout. Returns `exit_status`, or kExitFailure if something of the output is

@@ -1,4 +1,4 @@
-// What somebody may have meant who wrote a name that nobody knows.
+// Suggestions of names that somebody who wrote an unknown one may have meant.
 #pragma once
 
 #include <cstddef>
@@ -9,11 +9,11 @@
 
 namespace topolet {
 
-/// How many letters must be added, taken away, changed or swapped with the next one to make one text of the other.
+/// Returns the number of letters to add, remove, change or swap with the next one to turn one text into the other.
 std::size_t edit_distance(std::string_view from, std::string_view to);
 
-/// Whether texts of that distance are near: they differ in no more than a third of their letters, or one, and have
-/// something in common.
+/// Returns true if texts of that distance are near: they differ in at most a third of their letters, or in one, and
+/// have something in common.
 bool is_near(std::size_t distance, std::string_view wanted, std::string_view name);
 
 /// The distance of two texts that are near.

@@ -11,8 +11,8 @@ namespace topolet {
 /// Without the white space around it.
 std::string_view trimmed(std::string_view text);
 
-/// What others wrote, fit for a message: every byte that is not printable ASCII is a '?', and of more than `longest`
-/// bytes the rest is "...".
+/// Returns a text from others, fit for a message: every byte that is not printable ASCII becomes '?', and the part
+/// beyond `longest` bytes becomes "...".
 std::string printable(std::string_view text, std::size_t longest);
 
 /// "CPU" for one, "CPUs" for any other number.

@@ -13,10 +13,11 @@ struct Utf8Character {
   std::uint32_t code = 0;
 };
 
-/// Of a text that is not empty. As RFC 3629 has it: no overlong forms, no surrogates, nothing above U+10FFFF.
+/// Reads the first character of a text that is not empty. Follows RFC 3629: no overlong forms, no surrogates, nothing
+/// above U+10FFFF.
 Utf8Character first_utf8_character(std::string_view text);
 
-/// Whether all of it is UTF-8.
+/// Returns true if the whole text is UTF-8.
 bool is_utf8(std::string_view text);
 
 }  // namespace topolet
