@@ -193,7 +193,7 @@ RawConfig read_raw(const std::vector<std::string>& arguments, const ReadFile& re
 void sort_by_place(const RawConfig& raw, std::vector<ConfigMistake>& mistakes) {
   const auto place = [&raw](const ConfigMistake& mistake) {
     const auto file = std::find(raw.files.begin(), raw.files.end(), mistake.file);
-    // What is said of a default is said of the main file, which may be missing.
+    // Mistakes in a default count as in the main file, which may be missing.
     return std::make_tuple(mistake.file.empty(), mistake.file != raw.file, file - raw.files.begin(), mistake.line);
   };
   std::stable_sort(mistakes.begin(), mistakes.end(),

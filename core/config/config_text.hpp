@@ -69,10 +69,10 @@ Result<std::string> read_text_file(const std::filesystem::path& file);
 
 Result<std::vector<std::string>> list_directory(const std::filesystem::path& directory);
 
-/// Reads `arguments` (without the program's name), the file that they or the default name, and its parts: what FILE.d
-/// has whose name ends in .conf and begins with no dot, in the order of the bytes of the names. What a later file says
-/// of a key takes the place of all that earlier ones say of it. A missing default file is fine, and one that is named
-/// as long as it has parts. Every mistake of form is in `mistakes`; reading goes on behind it.
+/// Reads `arguments` (without the program's name), the file that they or the default name, and its parts: the files of
+/// FILE.d whose names end in .conf and do not begin with a dot, sorted by the bytes of their names. If several files
+/// set a key, the last one wins. A missing default file is fine, and a named one is too if it has parts. Every mistake
+/// of form is in `mistakes`; reading goes on after it.
 RawConfig read_raw(const std::vector<std::string>& arguments, const ReadFile& read_file = read_text_file,
                    const ListDirectory& list = list_directory);
 

@@ -1,4 +1,4 @@
-// What options there are, and which values they take.
+// The options of topoletd and the values that they take.
 #pragma once
 
 #include <chrono>
@@ -57,8 +57,8 @@ struct PluginSection {
 /// on-failure and required.
 std::vector<OptionSpec> core_options(const std::vector<std::string>& plugins);
 
-/// Whether a plugin or an option may be called so: lower-case letters, digits and dashes, beginning with a letter, at
-/// most 64 of them. Names go into file names, config sections and flags.
+/// Returns true if a plugin or an option may have this name: lower-case letters, digits and dashes, beginning with a
+/// letter, at most 64 of them. Names go into file names, config sections and flags.
 bool is_plain_name(std::string_view name);
 
 /// INVALID_ARGUMENT if no plugin may be called so: its name must be plain, and no section of the core may have it.

@@ -20,7 +20,7 @@ namespace {
 namespace po = boost::program_options;
 
 constexpr unsigned kHelpColumns = 100;
-/// How many calls that take as long as they may fit into a decision by default.
+/// The number of calls that take all of their deadline and still fit into a decision by default.
 constexpr int kCallsOfDecision = 4;
 
 template <class List>
@@ -74,7 +74,7 @@ std::string explanation(const OptionSpec& spec) {
   return text;
 }
 
-/// What Boost.Program_options knows of the options; it owns the values once they are validated.
+/// Describes the options to Boost.Program_options, which owns the values once they are validated.
 po::options_description describe(const std::vector<OptionSpec>& specs, const std::string& caption = "") {
   po::options_description description(caption, kHelpColumns, kHelpColumns / 2);
   for (const OptionSpec& spec : specs) {
@@ -128,7 +128,7 @@ class ConfigValidator {
     mistakes_.push_back({entry.file, entry.line, std::move(message)});
   }
 
-  /// Of a plugin that could not be loaded nothing is known; that mistake is the loader's to report.
+  /// Returns true for a plugin that could not be loaded. Its options are unknown, and the loader reports that mistake.
   bool lacks_option_table(const std::string& section) const {
     return has(enabled_, section) && plugins_with_options_.count(section) == 0;
   }

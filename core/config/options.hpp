@@ -79,10 +79,10 @@ struct Options {
 std::vector<OptionSpec> all_options(const std::vector<std::string>& plugins,
                                     const std::vector<PluginSection>& sections);
 
-/// What all plugins but this one are made with, by "PLUGIN.OPTION", and some of placement that matter to them.
+/// Returns the options of all plugins but this one, by "PLUGIN.OPTION", and those of placement that matter to them.
 std::map<std::string, std::string> options_of_other_plugins(const Options& options, const std::string& plugin);
 
-/// What must be known to load the plugins.
+/// The options that are needed to load the plugins.
 struct EnabledPlugins {
   std::filesystem::path plugin_dir;
   std::vector<std::string> enabled;  ///< each once; what cannot be a name is left for validate_config() to report
@@ -91,15 +91,15 @@ struct EnabledPlugins {
 EnabledPlugins enabled_plugins(const RawConfig& raw);
 
 struct ValidatedConfig {
-  Options options;                      ///< only of use if there are no mistakes
+  Options options;                      ///< meaningful only if there are no mistakes
   std::vector<ConfigMistake> mistakes;  ///< in the order of the files and their lines, then the command line's
 };
 
-/// `sections`: the option tables of the enabled plugins. Of a plugin whose table is missing, as it could not be loaded,
-/// no entry is validated.
+/// Validates the options. `sections`: the option tables of the enabled plugins. If a plugin has no table, as it could
+/// not be loaded, its entries are not validated.
 ValidatedConfig validate_config(const RawConfig& raw, const std::vector<PluginSection>& sections);
 
-/// What a reload of `after` leaves in force where the daemon was started with `before`.
+/// Returns the configuration in force after a reload of `after`, if the daemon was started with `before`.
 RawConfig in_force_after_reload(const RawConfig& before, const RawConfig& after);
 
 /// The keys of [daemon] and [placement] whose values differ, but for log-level: what a reload does not apply.
