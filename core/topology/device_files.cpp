@@ -12,7 +12,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Of the PCI device itself, which comes after the bridges above it; empty if there is none on the way.
+/// Returns the address of the PCI device itself, which comes after the bridges above it; empty if there is none on the
+/// way.
 std::string last_pci_address(const fs::path& device) {
   std::string address;
   for (const fs::path& part : device) {

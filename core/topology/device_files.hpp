@@ -1,4 +1,4 @@
-// Which device files belong to which PCI device, and on which NUMA node each is, as the running kernel says.
+// The device files of each PCI device and the NUMA node that each is on, as the running kernel reports them.
 #pragma once
 
 #include <cstdint>

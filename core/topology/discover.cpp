@@ -85,7 +85,8 @@ NodeDescription describe_node(const HwlocTopology& machine, hwloc_obj_t object) 
   return node;
 }
 
-/// The distances of `nodes` from one matrix of hwloc's; empty if it leaves out a node or holds what is no distance.
+/// Returns the distances of `nodes` from one matrix of hwloc's; empty if it leaves out a node or holds a value that is
+/// not a distance.
 std::vector<std::uint32_t> read_matrix(const hwloc_distances_s& matrix, const std::vector<NodeDescription>& nodes) {
   std::vector<std::size_t> positions;
   for (const NodeDescription& node : nodes) {
@@ -335,7 +336,7 @@ Result<HwlocTopology> load(const DiscoverOptions& options) {
   return machine;
 }
 
-/// What the caller knows better than the machine.
+/// Puts values that the caller gave in the place of those that were read from the machine.
 Status apply_overrides(const DiscoverOptions& options, MachineDescription& description) {
   description.present |= description.online;
   description.online -= options.offline;

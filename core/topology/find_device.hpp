@@ -16,9 +16,9 @@ struct DevicePlace {
   friend bool operator==(const DevicePlace&, const DevicePlace&) = default;
 };
 
-/// `name`: a path on the host or a CDI name, "vendor.com/class=device". It is found as a device file; as an OS device
-/// that has this name, or what comes after the last '/' or '=' of it; or by a PCI address in it. Of links and of what
-/// only a vendor's library can tell nothing is known.
+/// Finds a device by `name`: a path on the host or a CDI name, "vendor.com/class=device". It is found as a device file;
+/// as an OS device that has this name, or the part of it after the last '/' or '='; or by a PCI address in it. Links
+/// are not followed, and names that only a vendor's library can resolve are not found.
 DevicePlace find_device(const Topology& topology, std::string_view name);
 
 }  // namespace topolet::topology

@@ -1,4 +1,4 @@
-// What the running kernel says of its CPUs and hwloc does not.
+// The state of the CPUs that the running kernel reports and hwloc does not.
 #pragma once
 
 #include <filesystem>
@@ -15,11 +15,11 @@ struct KernelState {
   CpuSet isolated;               ///< isolcpus
 };
 
-/// Reads devices/system/cpu/{online,present,isolated} below `sysfs_root`. A missing file is no error; an unreadable
+/// Reads devices/system/cpu/{online,present,isolated} below `sysfs_root`. A missing file is not an error; an unreadable
 /// list is.
 Result<KernelState> read_kernel_state(const std::filesystem::path& sysfs_root);
 
-/// A CPU list from a kernel file; absent if there is no such file. INTERNAL names the file that holds no list.
+/// Reads a CPU list from a kernel file; absent if there is no such file. INTERNAL names the file that holds no list.
 Result<std::optional<CpuSet>> read_cpu_list(const std::filesystem::path& file);
 
 }  // namespace topolet::topology

@@ -1,4 +1,4 @@
-// How the kernel writes PCI addresses.
+// PCI addresses as the kernel writes them.
 #pragma once
 
 #include <string_view>
