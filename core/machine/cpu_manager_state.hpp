@@ -1,4 +1,4 @@
-// What the kubelet's CPU manager has given to containers, as it keeps it in a file.
+// The CPUs that the kubelet's CPU manager has assigned to containers, read from its state file.
 #pragma once
 
 #include <filesystem>
@@ -15,12 +15,12 @@ namespace topolet::machine {
 /// the text.
 Result<engine::KubeletCpus> parse_cpu_manager_state(std::string_view json);
 
-/// Whether a kubelet hands out CPUs, as it says in that file: it does not start while another policy stands there than
-/// its own. False where the file is missing or says nothing.
+/// Returns true if the kubelet's policy in that file assigns CPUs: a kubelet does not start if the file names another
+/// policy than its own. False if the file is missing or names none.
 bool is_cpu_manager_static(const std::filesystem::path& file);
 
-/// Of a missing file nothing, as where no kubelet with such a policy has run. One that cannot be read is logged, and is
-/// as a missing one.
+/// Reads the assigned CPUs from the file: none if it is missing, as when no kubelet with such a policy has run. If it
+/// cannot be read, that is logged, and the result is the same.
 engine::KubeletCpus read_cpu_manager_state(const std::filesystem::path& file, Log& log);
 
 }  // namespace topolet::machine

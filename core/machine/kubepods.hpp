@@ -9,9 +9,10 @@
 
 namespace topolet::machine {
 
-/// The CPUs the kernel lets pods run on: the effective cpuset of `kubepods.slice` (systemd driver) or `kubepods`
-/// (cgroupfs driver), with cgroup v2 or v1, also one level down where the kubelet has a --cgroup-root. Absent = no
-/// limit: there is no such cgroup, or no cpuset on it. `cgroup_root` is where cgroups are mounted, /sys/fs/cgroup.
+/// Returns the CPUs that the kernel lets pods run on: the effective cpuset of `kubepods.slice` (systemd driver) or
+/// `kubepods` (cgroupfs driver), with cgroup v2 or v1, also one level down where the kubelet has a --cgroup-root.
+/// Absent means no limit: there is no such cgroup, or it has no cpuset. `cgroup_root` is where cgroups are mounted,
+/// /sys/fs/cgroup.
 Result<std::optional<CpuSet>> kubepods_cpus(const std::filesystem::path& cgroup_root);
 
 /// Adds CPUs to the pods' cgroup, to those above it, and to those of QoS classes and pods below it, where cgroup v1 is

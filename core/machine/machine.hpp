@@ -1,4 +1,4 @@
-// What the engine is told about the machine and the configuration; the same for the daemon and the simulator.
+// The machine and the configuration as the engine gets them; the same for the daemon and the simulator.
 //
 // The room core/machine, namespace topolet::machine: which CPUs of the machine may be used now, and when that changes
 // (MachineWatch, kubepods_cpus()). It may include core/base, config, topology, placement and engine; not the store, the
@@ -16,7 +16,7 @@
 
 namespace topolet::machine {
 
-/// Whether the options suit the machine: reserved-cpus names CPUs that it has, and some CPU is left for the shared
+/// Checks that the options suit the machine: reserved-cpus names CPUs that it has, and some CPU is left for the shared
 /// pool. CPUs that are offline count, as they may come back. `pods`: the CPUs of the pods' cgroup; absent = all.
 Status check_machine(const topology::Topology& topology, const config::PlacementOptions& options,
                      const std::optional<CpuSet>& pods);

@@ -24,8 +24,8 @@ constexpr std::chrono::milliseconds kIntervalWithoutUevents{1000};
 /// A CPU that pods have lost is said to be offline by then, if that is why.
 constexpr std::chrono::seconds kOfflineWithin{10};
 
-/// How often the topology is read again because it has other CPUs than the kernel says: for good, perhaps, as hwloc
-/// sees some machines in another way.
+/// The number of times that the topology is read again because it has other CPUs than the kernel reports. The
+/// difference may be permanent, as hwloc sees some machines in another way.
 constexpr int kMostRereads = 10;
 
 std::string text_of(const std::optional<CpuSet>& cpus) { return cpus ? cpus->to_string() : "all"; }

@@ -45,7 +45,7 @@ class MachineWatch {
   void stop();
 
  private:
-  /// What the machine is made from: look() finds changes of it.
+  /// The state that the machine is made from: look() finds changes of it.
   struct MachineState {
     std::optional<CpuSet> online;
     CpuSet present;
@@ -54,7 +54,7 @@ class MachineWatch {
 
     friend bool operator==(const MachineState&, const MachineState&) = default;
   };
-  /// How the thread was woken.
+  /// The reason why the thread woke.
   struct Wake {
     bool stop = false;
     UeventSocket::Heard heard = {};
@@ -76,7 +76,7 @@ class MachineWatch {
   CpuSet lost_by_pods_;     ///< CPUs that pods could use when they went offline, and have not got back
   CpuSet taken_from_pods_;  ///< CPUs that pods could use a moment ago, and that were still online without them
   std::chrono::steady_clock::time_point taken_from_pods_at_;  ///< the last of these
-  /// What follows a uevent is not over when it comes: how often the thread has looked since.
+  /// The number of looks since the last uevent: a change is not complete when its uevent comes.
   std::size_t looks_since_uevent_;
   int rereads_ = 0;                   ///< of the topology, since it last had the CPUs that the kernel says are online
   bool must_read_again_ = false;      ///< the topology, as it has other CPUs than the kernel
