@@ -64,7 +64,7 @@ bool are_in_a_row(std::string_view one, std::string_view other) {
   return stands_alone && difference.of_one.size() == 1 && difference.of_other.size() == 1;
 }
 
-/// What a key is made of.
+/// The two parts of a key.
 struct NearKey {
   std::string_view domain;
   std::string_view name;
@@ -118,7 +118,8 @@ std::string describe_unknown(std::string_view name, const std::string& label, co
   return fmt::format("{} (plugins that do not say what they read: {})", text, fmt::join(known.silent_plugins, ", "));
 }
 
-/// Of topolet.io/containers. One that cannot be read is left as it is: whose pod it is gets no container.
+/// Clears unread values inside topolet.io/containers. If that cannot be read, it stays as it is: its pod gets no
+/// container.
 std::string without_unread_inside(const std::string& json, const KnownAnnotations& known) {
   Json all = Json::parse(json, nullptr, /*allow_exceptions=*/false);
   if (!all.is_object()) return json;

@@ -1,5 +1,5 @@
-// Which topolet.io annotations somebody reads, and which of a pod's nobody does. Names only: the values are not looked
-// at, but for the names inside topolet.io/containers.
+// The topolet.io annotations that somebody reads, and those of a pod that nobody does. Only names are examined, not
+// values, except for the names inside topolet.io/containers.
 #pragma once
 
 #include <optional>
@@ -20,7 +20,7 @@ struct TakingAnnotation {
   friend bool operator==(const TakingAnnotation&, const TakingAnnotation&) = default;
 };
 
-/// What is read, by name without topolet.io/.
+/// The annotations that are read, by name without topolet.io/.
 struct KnownAnnotations {
   std::vector<std::string> names;
   std::vector<TakingAnnotation> taking = {};
@@ -36,26 +36,28 @@ struct KnownAnnotations {
   friend bool operator==(const KnownAnnotations&, const KnownAnnotations&) = default;
 };
 
-/// What the core itself reads.
+/// Returns the annotations that the core itself reads.
 KnownAnnotations core_annotations();
 
 /// One line about a name that `known` does not have, with the nearest that it has. `prefix` is written before both.
 std::string describe_unknown_annotation(std::string_view name, const KnownAnnotations& known,
                                         const std::string& prefix = "");
 
-/// What is kept of annotations: those of topolet.io that nobody reads have no value, also inside topolet.io/containers.
-/// While some plugin does not say what it reads, all of them do.
+/// Returns the annotations to be kept: those of topolet.io that nobody reads have no value, also inside
+/// topolet.io/containers. While some plugin does not say which ones it reads, all of them keep theirs.
 SharedStringMap without_unread_values(const SharedStringMap& annotations, const KnownAnnotations& known);
 
-/// What the names in the annotations of a container's pod, and in its own, seem to be instead; a line each, a few at
-/// most. Of annotations that are not topolet.io's it tells those whose key is near one that is, such as
-/// topolet.com/cpus or topolet.io.cpus, and of labels those that are meant to be annotations.
+/// Suggests the intended names for misspelt ones in the annotations of a container's pod and in its own; a line each, a
+/// few at
+/// most. Annotations that are not topolet.io's are reported if their key is near one that is, such as topolet.com/cpus
+/// or
+/// topolet.io.cpus, and labels if they are meant to be annotations.
 ///
-/// `pod_containers`: the containers that the pod has had so far. Of a name of a container in topolet.io/containers it
-/// is not certain that no such container comes later. So it is told only if it is near the name of this container,
-/// which the annotation does not name, unless the two are names in a row, such as worker-1 and worker-2.
+/// `pod_containers`: the containers that the pod has had so far. A container named in topolet.io/containers may still
+/// come. So its name is reported only if it is near the name of this container, which the annotation does not name,
+/// unless the two are names in a row, such as worker-1 and worker-2.
 ///
-/// `permitted`: as for read_settings(). While some plugin does not say what it reads, what is listed there counts as
+/// `permitted`: as for read_settings(). While some plugin does not say what it reads, the names listed there count as
 /// known.
 std::vector<std::string> describe_misspelt_names(const Workload& workload, const std::set<std::string>& pod_containers,
                                                  const std::optional<std::vector<std::string>>& permitted,

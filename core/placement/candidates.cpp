@@ -12,7 +12,7 @@ namespace {
 /// Between CPUs outside any node: as within a node.
 constexpr std::uint32_t kDistanceWithoutNode = 10;
 
-/// What is asked of nodes again and again. They are named by OS index, and must exist.
+/// Answers that are needed of nodes again and again. They are named by OS index, and must exist.
 class NodeTable {
  public:
   NodeTable(const topology::Topology& topology, const CpuSet& allowed) : distances_(topology.distances) {
@@ -110,8 +110,8 @@ void add_neighbourhoods(CandidateCollector& collector, const NodeTable& table,
                         const std::vector<std::uint32_t>& nodes) {
   for (auto place = nodes.begin(); place != nodes.end(); ++place) {
     const std::uint32_t center = *place;
-    // Of equally near ones those that follow, round the end: taken from the beginning each time, the first nodes would
-    // be in every set.
+    // Among equally near nodes those that follow come first, wrapping round the end: taken from the beginning each
+    // time, the first nodes would be in every set.
     std::vector<std::uint32_t> nearest(place, nodes.end());
     nearest.insert(nearest.end(), nodes.begin(), place);
     std::stable_sort(nearest.begin(), nearest.end(), [&](std::uint32_t a, std::uint32_t b) {

@@ -25,13 +25,13 @@ std::vector<Candidate> make_candidates(const topology::Topology& topology, const
 void add_emptiest_nodes(std::vector<Candidate>& candidates, const topology::Topology& topology, const CpuSet& free,
                         std::size_t count);
 
-/// Whether there are more node sets than the candidates.
+/// Returns true if there are more node sets than the candidates.
 bool omits_node_sets(const std::vector<Candidate>& candidates);
 
 /// Adds a node set as a candidate, before the machine. Nothing if it is one already, or has nodes that are in none.
 void add_proposed(std::vector<Candidate>& candidates, const topology::Topology& topology, const NodeSet& nodes);
 
-/// What a candidate's nodes are called: "node 0", "nodes 0-1", or "the CPUs outside any node".
+/// Returns the name of a candidate's nodes: "node 0", "nodes 0-1", or "the CPUs outside any node".
 std::string node_names(const NodeSet& nodes);
 
 /// The new value of `within` after the candidates changed from `before`, made out of `allowed`, to `now`. A container

@@ -213,7 +213,7 @@ class DecisionRun {
     return rules_.isolated == IsolatedRule::kAlways && request_.workload.settings.count(kIsolatedAnnotation) == 0;
   }
   bool stays_with_its_own() const { return request_.must_retain && !request_.keep.empty(); }
-  /// What would let it have others.
+  /// Names the setting that would let it have others.
   const char* instead_of_isolated() const {
     if (stays_with_its_own()) return "";
     const bool may_say_so =
@@ -224,7 +224,7 @@ class DecisionRun {
     if (stays_with_its_own()) return "where it has its CPUs";
     return is_always() ? "placement.isolated = always" : "annotation topolet.io/isolated";
   }
-  /// What the kernel keeps apart, where that was tried or would help.
+  /// Counts the CPUs that the kernel isolates, if they were tried or would help.
   std::string isolated_text() const {
     const std::size_t isolated = request_.ledger.isolated.size();
     const bool was_tried = cpu_source(request_.workload, rules_) != CpuSource::kPool;
@@ -233,7 +233,8 @@ class DecisionRun {
                        was_tried ? "" : ", which placement.isolated says who gets");
   }
 
-  /// Who is in the way for as long as it stays there: "fin/a/main runs on CPUs 0-3 and cannot be moved; ".
+  /// Names the containers that are in the way as long as they stay there: "fin/a/main runs on CPUs 0-3 and cannot be
+  /// moved; ".
   std::string unmovable_text() const {
     const std::string text = describe_unmovable(request_.ledger, request_.ledger.pool | request_.ledger.isolated);
     return text.empty() || !request_.exclusive ? std::string() : text + "; ";
@@ -306,7 +307,8 @@ class DecisionRun {
     return valid.has_value();
   }
 
-  /// What policies added to the candidate's sum whose picks are dropped there: they scored what they do not get.
+  /// Returns the sum of the scores of policies whose picks are dropped there: they scored CPUs that the container does
+  /// not get.
   std::int64_t penalty_for(const RankedCandidate& ranked) const {
     std::int64_t sum = 0;
     for (const Vote& vote : votes_) {
@@ -345,7 +347,7 @@ class DecisionRun {
     return std::move(decision_);
   }
 
-  /// Of a container that a scheduler has reserved room for, if it is placed elsewhere; empty for all others.
+  /// Explains why a container is not in the zone that a scheduler has reserved for it; empty for all others.
   std::string missed_zone() const {
     const std::optional<NodeSet> zone = zone_of(request_.workload);
     if (!zone || request_.whole_pool) return "";
@@ -353,7 +355,7 @@ class DecisionRun {
     return describe_outside_zone(*zone);
   }
 
-  /// What the policies wished for the place that won and could not have.
+  /// Lists the wishes of policies for the winning place that were dropped.
   std::string dropped_text() const {
     const auto& dropped = decision_.verdicts.dropped;
     std::string text;
@@ -361,7 +363,8 @@ class DecisionRun {
     return text;
   }
 
-  /// What policies said, by their names, so that it does not depend on the order in which they are enabled.
+  /// Joins the opinions of policies, sorted by name, so that the text does not depend on the order in which they are
+  /// enabled.
   static std::string opinions_text(const RankedCandidate& ranked) {
     std::vector<const CandidateOpinions::Opinion*> opinions;
     for (const CandidateOpinions::Opinion& opinion : ranked.opinions) opinions.push_back(&opinion);

@@ -17,14 +17,14 @@
 
 namespace topolet::placement {
 
-/// What a decision has taken, as far as it is measured.
+/// The times that a decision has taken, as far as they are measured.
 struct DecisionTimes {
   std::chrono::microseconds queued{};                              ///< from the request's arrival until it was taken up
   std::chrono::microseconds decide{};                              ///< policies included
   std::map<std::string, std::chrono::microseconds> policies = {};  ///< by name
 };
 
-/// How many of the best candidates a decision tells the nodes of.
+/// The number of the best candidates whose nodes a decision names.
 inline constexpr std::size_t kBestNodes = 33;
 
 /// The nodes of a candidate, and its score: the weighted sum over all policies.
@@ -57,8 +57,8 @@ struct Decision {
   std::vector<InvalidReply> invalid_replies;  ///< those of them that only the core could detect
 };
 
-/// What goes into decide(): classifies the workload against the rules and the ledger. `ledger` must not hold the
-/// workload's own key. `candidates` as make_candidates() gives them.
+/// Makes the input of decide(): classifies the workload against the rules and the ledger. `ledger` must not hold the
+/// workload's own key. `candidates` must come from make_candidates().
 PolicyRequest make_request(std::shared_ptr<const topology::Topology> topology, LedgerSnapshot ledger, Workload workload,
                            std::vector<Candidate> candidates, const PlacementRules& rules,
                            bool kubelet_hands_out_cpusets);
@@ -67,8 +67,9 @@ PolicyRequest make_request(std::shared_ptr<const topology::Topology> topology, L
 /// flexible (PolicyRequest::keep, ::from), decides again without that part.
 Decision decide(const PolicyRequest& request, const PlacementRules& rules, const std::vector<Vote>& votes);
 
-/// Why `placement` breaks a contract of the ledger in `view`, or OK: not empty, allowed, disjoint from every exclusive
-/// and withheld CPU, enough CPUs left for the pool, no shared container left without any.
+/// Returns OK if `placement` keeps the contracts of the ledger in `view`, or the reason why not: it is not empty,
+/// allowed, disjoint from every exclusive and withheld CPU, enough CPUs are left for the pool, and no shared container
+/// is left without any.
 Status validate(const Placement& placement, const LedgerSnapshot& view, const PlacementRules& rules);
 
 /// The CPUs of a shared or reserved container that may use `within`, for a pool: those of `within` that are in the
@@ -92,10 +93,10 @@ CpuSet take_with_minimums(const topology::Topology& topology, const CpuSet& usab
 
 /// Its CPU request if it is Guaranteed and asks for whole CPUs, else 0.
 std::uint32_t whole_cpus(const Workload& workload);
-/// Whether the kubelet gave the CPUs that it named to this container alone: as many as it asks for, whole.
+/// Returns true if the kubelet gave the CPUs that it named to this container alone: as many as it asks for, whole.
 bool is_kubelet_cpuset_exclusive(const Workload& workload);
 
-/// What a workload is to get by the rules and its annotations.
+/// The exclusive CPUs that a workload is to get by the rules and its annotations.
 struct ExclusiveClaim {
   std::uint32_t cpus = 0;               ///< of its own; 0 = none
   std::optional<NotExclusive> why_not;  ///< set if there are none
@@ -103,13 +104,14 @@ struct ExclusiveClaim {
 ExclusiveClaim exclusive_claim(const Workload& workload, const PlacementRules& rules);
 std::uint32_t exclusive_cpus_for(const Workload& workload, const PlacementRules& rules);  ///< that claim's
 
-/// How a workload shares CPUs: in the pool, or on the reserved CPUs too if its namespace is a reserved one.
+/// Returns the mode of a workload that shares CPUs: in the pool, or on the reserved CPUs too if its namespace is a
+/// reserved one.
 Mode shared_mode(const Workload& workload, const PlacementRules& rules);
 
-/// Who stays on which of the CPUs, for people; empty if nobody does.
+/// Describes, for people, which containers stay on which of the CPUs; empty if none does.
 std::string describe_unmovable(const LedgerSnapshot& view, const CpuSet& cpus);
 
-/// How many CPUs of the pool may be taken out of it: the others are kept by min-shared-cpus.
+/// Returns the number of CPUs that may be taken out of the pool: the others are kept by min-shared-cpus.
 std::size_t spare_cpus(const CpuSet& pool, const PlacementRules& rules);
 
 }  // namespace topolet::placement

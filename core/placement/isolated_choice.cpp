@@ -8,7 +8,7 @@
 namespace topolet::placement {
 namespace {
 
-/// Of its former CPUs, those count that are of the same kind.
+/// Returns the request for CPUs from one source. Former CPUs count only if they are of the same kind.
 PolicyRequest only_from(const PolicyRequest& request, CpuSource from) {
   PolicyRequest only = request;
   only.from = from;

@@ -1,4 +1,4 @@
-// Whether a container that starts again gets the CPUs that it had.
+// Tells whether a container that starts again gets the CPUs that it had.
 #pragma once
 
 #include "core/base/index_set.hpp"
@@ -7,12 +7,12 @@
 
 namespace topolet::placement {
 
-/// Whether `had` are CPUs of no more nodes, no farther apart, of no more last-level caches and cores, and no slower
-/// than `instead`.
+/// Returns true if `had` are CPUs of no more nodes, no farther apart, of no more last-level caches and cores, and no
+/// slower than `instead`.
 bool are_as_near(const topology::Topology& topology, const CpuSet& had, const CpuSet& instead);
 
-/// Whether `again`, in which the container has its former CPUs, is as good as `anew`, which was decided as if it had
-/// had none. Former CPUs break ties, and outweigh a mild preference of the policies, but not more.
+/// Returns true if `again`, in which the container has its former CPUs, is as good as `anew`, which was decided as if
+/// it had had none. Former CPUs break ties, and outweigh a mild preference of the policies, but not more.
 bool is_as_good(const topology::Topology& topology, const Decision& again, const Decision& anew);
 
 }  // namespace topolet::placement

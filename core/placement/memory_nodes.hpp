@@ -1,4 +1,4 @@
-// Which nodes a container's memory may come from.
+// The nodes that a container's memory may come from.
 #pragma once
 
 #include "core/base/index_set.hpp"

@@ -1,4 +1,4 @@
-// What the operator allows to the pods of a namespace.
+// The rights that the operator gives to the pods of a namespace.
 #pragma once
 
 #include "core/placement/placement_rules.hpp"
@@ -8,8 +8,8 @@ namespace topolet::placement {
 
 bool is_in_reserved_namespace(const Workload& workload, const PlacementRules& rules);
 
-/// Whether annotations of its pod may take more from others than it requests: CPUs that a fractional request does not
-/// fill, idle threads beside it, CPUs that are kept apart.
+/// Returns true if annotations of its pod may take more from others than it requests: CPUs that a fractional request
+/// does not fill, idle threads beside it, CPUs that are kept apart.
 bool may_take_more_than_requested(const Workload& workload, const PlacementRules& rules);
 
 }  // namespace topolet::placement

@@ -1,4 +1,4 @@
-// How much of which node is asked for.
+// The demand for each node.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 namespace topolet::placement {
 
-/// What containers ask of one node. One that runs on CPUs of several nodes counts in each of them.
+/// The demand of containers for one node. A container that runs on CPUs of several nodes counts in each of them.
 struct NodeDemand {
   std::uint32_t containers = 0;
   std::uint32_t exclusive_cpus = 0;       ///< held by one container each, foreign ones included
@@ -27,10 +27,11 @@ class NodeDemands {
   explicit NodeDemands(const topology::Topology& topology);
 
   void add(const LedgerEntries& entries) { count(entries, 1); }
-  /// Of entries that were added.
+  /// Subtracts entries that were added.
   void remove(const LedgerEntries& entries) { count(entries, -1); }
 
-  /// One for each node of the topology, in their order. What runs on CPUs of no node counts nowhere.
+  /// Returns one for each node of the topology, in their order. A container on CPUs that belong to no node counts
+  /// nowhere.
   const std::vector<NodeDemand>& demands() const { return demands_; }
 
  private:
@@ -39,12 +40,12 @@ class NodeDemands {
     set_words::WordsView words;  ///< empty for a memory-only node
     std::size_t first = 0;       ///< the position of the first of them
   };
-  /// How many CPUs of a set a node has, by position in the topology's nodes.
+  /// The number of a set's CPUs on one node, by position in the topology's nodes.
   struct CpusOfNode {
     std::size_t node = 0;
     std::int64_t cpus = 0;
   };
-  /// Of the nodes that have some: a container runs on a few of the many that a large machine has.
+  /// The nodes that have some of the CPUs: a container runs on a few of the many that a large machine has.
   using CpusPerNode = std::vector<CpusOfNode>;
 
   void count(const LedgerEntries& entries, int sign);

@@ -25,12 +25,12 @@ enum class Mode : std::uint8_t {
 
 std::string_view to_string(Mode mode);  // "exclusive", "shared", "reserved", "foreign"
 
-/// Whether a container's CPUs follow the pool: it shares them, and has more of them or fewer as others come and go.
+/// Returns true if a container's CPUs follow the pool: it shares them, and has more or fewer as others come and go.
 constexpr bool follows_pool(Mode mode) { return mode == Mode::kShared || mode == Mode::kReserved; }
-/// Whether nobody else may run on a container's CPUs. A foreign container is recorded with the CPUs that the
+/// Returns true if nobody else may run on a container's CPUs. A foreign container is recorded with the CPUs that the
 /// kubelet assigned to it exclusively, if any.
 constexpr bool holds_exclusively(Mode mode) { return mode == Mode::kExclusive || mode == Mode::kForeign; }
-/// What a container that follows the pool may run on. `free_reserved`: the reserved CPUs that nobody holds alone.
+/// Returns the CPUs for a container that follows the pool. `free_reserved`: the reserved CPUs that nobody holds alone.
 CpuSet pool_for(Mode mode, const CpuSet& pool, const CpuSet& free_reserved);
 
 /// Fields of a CreateContainer request that are added to it; what the pod sets itself stays.

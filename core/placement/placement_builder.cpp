@@ -29,7 +29,7 @@ CpuSet of_one_cpu_kind(const PolicyRequest& request, const CpuSet& usable) {
 
 std::string named_nodes(const NodeSet& nodes) { return nodes.empty() ? "no node" : named("node", nodes); }
 
-/// Why the pick is invalid; empty if it is valid. A pick that leaves too few CPUs is valid, and dropped later.
+/// Returns why the pick is invalid; empty if it is valid. A pick that leaves too few CPUs is valid, and dropped later.
 std::string invalid_pick_reason(const Pick& pick, const CpuSet& offered) {
   const auto not_offered = [&offered](const char* what, const CpuSet& cpus) {
     return fmt::format("pick {} CPUs {}, which it was not offered; it was offered {}", what,
@@ -43,8 +43,8 @@ std::string invalid_pick_reason(const Pick& pick, const CpuSet& offered) {
   return pick.withhold.is_subset_of(offered) ? std::string() : not_offered("withheld", pick.withhold);
 }
 
-/// Whether the reserved CPUs belong to the container wherever it is placed. One that was squeezed onto them has the
-/// nearest only.
+/// Returns true if the reserved CPUs belong to the container wherever it is placed. One that was squeezed onto them has
+/// only the nearest.
 bool has_reserved_cpus(const PolicyRequest& request) {
   return !request.exclusive && request.shared_mode == Mode::kReserved && !request.stay_near;
 }
@@ -100,7 +100,7 @@ Status PlacementBuilder::choose(const RankedCandidate& ranked, const Considered&
     placement.cpus |= request_.ledger.free_reserved();
     decision_.within |= request_.ledger.reserved;
   }
-  // Of the shared CPUs that it has it keeps all, whatever policies would leave it.
+  // A container that has shared CPUs to keep keeps all of them, whatever policies would leave it.
   if (!request_.exclusive && !request_.keep.empty()) placement.cpus = request_.keep;
   review_choice(ranked, offered);
   if (!unmet_requirements_.empty())
@@ -207,7 +207,7 @@ CpuSet PlacementBuilder::take(const RankedCandidate& ranked, const CombinedPicks
   return alike;
 }
 
-/// What the container has to keep goes before what the policies chose.
+/// Takes the CPUs that the container has to keep before those that the policies chose.
 CpuSet PlacementBuilder::take_of(CpuSet usable, const RankedCandidate& ranked, const CombinedPicks& picked) {
   const std::size_t count = request_.exclusive_cpus;
   CpuSet taken = request_.keep & ranked.usable;

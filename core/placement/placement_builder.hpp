@@ -22,9 +22,9 @@ class PlacementBuilder {
   Status place(const RankedCandidate& ranked);
   /// Those of whom something was dropped there.
   const std::vector<const Vote*>& overridden() const { return overridden_; }
-  /// Why CPUs are withheld, each "; POLICY: REASON".
+  /// Returns why CPUs are withheld, each "; POLICY: REASON".
   const std::string& withholding_reasons() const { return withholding_reasons_; }
-  /// What the policies set besides the CPUs. Returns their reasons, each "; POLICY: REASON".
+  /// Applies the policies' settings besides the CPUs. Returns their reasons, each "; POLICY: REASON".
   std::string adjust(const RankedCandidate& ranked);
 
  private:

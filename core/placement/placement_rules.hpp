@@ -10,12 +10,12 @@
 
 namespace topolet::placement {
 
-/// Who gets CPUs of its own: Guaranteed containers of whole CPUs and those whose annotation says so, the latter only,
-/// nobody.
+/// The containers that get CPUs of their own: Guaranteed ones of whole CPUs and those whose annotation says so, only
+/// the latter, or none.
 enum class ExclusiveRule : std::uint8_t { kGuaranteedInteger, kAnnotated, kNever };
 enum class WhenFull : std::uint8_t { kDeny, kShare };
-/// Whose exclusive CPUs are among those that the kernel isolates: of containers whose annotation says so; of all if
-/// there are enough, else they are from the pool; of all, and no others.
+/// The containers whose exclusive CPUs are among those that the kernel isolates: those whose annotation says so; all if
+/// there are enough, else they are from the pool; all, and only from these.
 enum class IsolatedRule : std::uint8_t { kAnnotated, kPrefer, kAlways };
 
 /// As the option has it.
@@ -36,7 +36,7 @@ struct PlacementRules {
   /// The topolet.io annotations that count, without that prefix; absent = all.
   std::optional<std::vector<std::string>> annotations;
   std::string node_name;  ///< of this node in Kubernetes, which zones are written for
-  /// How long the CPUs of a container that failed are kept for its next attempt; 0 = not at all.
+  /// The time for which the CPUs of a failed container are kept for its next attempt; 0 = not at all.
   std::chrono::milliseconds crash_hold = std::chrono::minutes(5);
   /// The memory nodes of a running container may be changed at will, not only added to.
   bool memory_migrate = false;

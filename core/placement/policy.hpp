@@ -1,4 +1,4 @@
-// What decide() knows of a policy. The plugin room implements it for shared objects; tests implement it in line.
+// A policy as decide() sees it. The plugin room implements it for shared objects; tests implement it in line.
 #pragma once
 
 #include <chrono>
@@ -125,7 +125,7 @@ enum class CpuSource : std::uint8_t {
   kIsolated,        ///< isolated CPUs or none
 };
 
-/// Why a container gets no CPUs of its own.
+/// The reason why a container gets no CPUs of its own.
 enum class NotExclusive : std::uint8_t {
   kAnnotatedNone,        ///< topolet.io/cpus = none
   kAnnotatedShared,      ///< topolet.io/cpus = shared
@@ -137,7 +137,7 @@ enum class NotExclusive : std::uint8_t {
   kUnknownRequest,       ///< for 256 CPUs or more, and without a limit
   kNothingRequested,     ///< Burstable by its memory
   kNoOwnRequest,         ///< its pod has one
-  kOnlyWholeCpus,        ///< annotated, but it may not have more than it requests, and that is no whole number
+  kOnlyWholeCpus,        ///< annotated, but it may not have more than it requests, and that is not a whole number
   kReservedNamespace,    ///< and not annotated
   kRuleNever,            ///< placement.exclusive = never
   kRuleAnnotated,        ///< placement.exclusive = annotated, and it is not
@@ -162,7 +162,7 @@ struct PolicyRequest {
   CpuSource from = CpuSource::kPool;
   /// With kPreferIsolated, where a scheduler has counted on CPUs of the pool: those come first, in its zone.
   bool zone_is_of_pool = false;
-  /// Exclusive CPUs that the container has or had. It gets all of them, or as many as it requests if they are more. Of
+  /// Exclusive CPUs that the container has or had. It gets all of them, or as many as it requests if they are more. For
   /// a container without CPUs of its own: the shared ones that it has and keeps, no more and no fewer.
   CpuSet keep;
   CpuSet retained_withheld;  ///< what was withheld for it then
@@ -179,7 +179,7 @@ struct PolicyRequest {
   void share(NotExclusive why);
   /// It has former CPUs to return to, if these are as good as others.
   bool may_go_elsewhere() const { return exclusive && !keep.empty() && !must_retain; }
-  /// What the container may run on without CPUs of its own.
+  /// Returns the CPUs that the container may run on if it has none of its own.
   CpuSet shared_cpus() const { return pool_for(shared_mode, ledger.pool, ledger.free_reserved()); }
   /// The CPUs that are free for the container.
   CpuSet free() const {
@@ -217,7 +217,7 @@ struct CpuMinimum {
   std::size_t count = 0;
 };
 
-/// Which CPUs of the winning candidate a policy wants to be used.
+/// The CPUs of the winning candidate that a policy wants to be used.
 struct Pick {
   std::optional<CpuSet> narrow;      ///< use only these
   CpuSet withhold;                   ///< keep these idle as well
@@ -235,7 +235,7 @@ struct ChosenPlacement {
   NodeSet memory;             ///< the nodes that may be named: those with memory, within the kubelet's bound
 };
 
-/// What else a policy wants to be set.
+/// The other settings that a policy wants.
 struct Adjustment {
   std::optional<NodeSet> mems;  ///< bind the memory to these nodes
   AddedFields added;
@@ -264,7 +264,7 @@ class Policy {
                                    const CpuSet& chosen);
   /// After the pick of all policies. Setting nothing, as here, leaves all as it is.
   virtual Result<Adjustment> adjust(const PolicyRequest& request, const ChosenPlacement& chosen);
-  /// What the answers so far have taken; zero where that is not measured.
+  /// Returns the time that the answers so far have taken; zero if that is not measured.
   virtual std::chrono::microseconds time_spent() const { return {}; }
 };
 

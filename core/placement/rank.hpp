@@ -26,9 +26,9 @@ struct RankedCandidate {
 
 inline constexpr std::size_t kAuditedCandidates = 8;
 
-/// How many CPUs a candidate must have for the workload.
+/// Returns the number of CPUs that a candidate must have for the workload.
 std::size_t needed_cpus(const PolicyRequest& request);
-/// Why `cpus` are not enough for the workload, what it has to keep included; null if they are.
+/// Returns why `cpus` are not enough for the workload, those that it has to keep included; null if they are.
 const char* shortage(const PolicyRequest& request, const CpuSet& cpus);
 inline bool fits(const PolicyRequest& request, const CpuSet& cpus) { return shortage(request, cpus) == nullptr; }
 

@@ -4,7 +4,7 @@
 
 namespace topolet::placement::reason_code {
 
-// Why a container was denied.
+// Reasons for denying a container.
 inline constexpr const char* kTooFewFreeCpus = "too-few-free-cpus";
 inline constexpr const char* kTooFewIsolatedCpus = "too-few-isolated-cpus";
 inline constexpr const char* kNoSharedCpu = "no-shared-cpu";
@@ -14,7 +14,7 @@ inline constexpr const char* kInvalidAnnotation = "invalid-annotation";
 inline constexpr const char* kNeighboursStranded = "neighbours-stranded";
 inline constexpr const char* kNeighboursStuck = "neighbours-stuck";
 
-// Why a container is where it is.
+// Reasons for a container's place.
 inline constexpr const char* kBestScore = "best-score";
 inline constexpr const char* kNoOpinion = "no-opinion";
 inline constexpr const char* kZoneMissed = "zone-missed";
@@ -25,7 +25,7 @@ inline constexpr const char* kKubeletExclusive = "kubelet-exclusive";
 inline constexpr const char* kKubeletBound = "kubelet-bound";
 inline constexpr const char* kKubeletConflict = "kubelet-conflict";
 
-// Why a container is somewhere else than before.
+// Reasons for moving a container.
 inline constexpr const char* kMadeRoom = "made-room";
 inline constexpr const char* kCrowded = "crowded";
 inline constexpr const char* kReturned = "returned";
@@ -38,22 +38,22 @@ inline constexpr const char* kStuckKept = "stuck-kept";
 inline constexpr const char* kReverted = "reverted";
 inline constexpr const char* kDemandChanged = "demand-changed";
 
-// What is said of a container whose CPUs another hand sets.
+// Events of a container whose CPUs something else sets.
 inline constexpr const char* kOverruledBegan = "overruled-began";
 inline constexpr const char* kOverruledEnded = "overruled-ended";
 
-// What is said of the kubelet's CPU manager.
+// Events of the kubelet's CPU manager.
 inline constexpr const char* kKubeletStaticOn = "kubelet-static-on";
 inline constexpr const char* kKubeletStaticOff = "kubelet-static-off";
-// What is said of a container that does not leave CPUs.
+// Events of a container that does not leave CPUs.
 inline constexpr const char* kStuckBegan = "stuck-began";
 inline constexpr const char* kStuckEnded = "stuck-ended";
 
-// What is said of a container on CPUs that another one has alone.
+// Events of a container on CPUs that another one has alone.
 inline constexpr const char* kOverlapBegan = "overlap-began";
 inline constexpr const char* kOverlapEnded = "overlap-ended";
 
-// Why a container that topolet did not create is known.
+// Reasons why a container that topolet did not create is known.
 inline constexpr const char* kFoundRunning = "found-running";
 inline constexpr const char* kHandlerNotPlaced = "handler-not-placed";
 

@@ -1,4 +1,4 @@
-// Which runtime handlers' containers are placed.
+// The runtime handlers whose containers are placed.
 #pragma once
 
 #include <optional>
@@ -8,7 +8,7 @@
 
 namespace topolet::placement {
 
-/// What the runtime's default handler, whose name is empty, is called in the configuration and in texts.
+/// The name of the runtime's default handler, which is empty, in the configuration and in texts.
 inline constexpr std::string_view kDefaultHandler = "default";
 
 /// "default" for the runtime's own default, else the name.

@@ -38,7 +38,7 @@ const std::vector<KnownValues>& allowed_values() {
   return kKnown;
 }
 
-/// Of these the scheduler extender reads the last two, and the daemon none.
+/// The annotations that count on pods only. The scheduler extender reads the last two, the daemon does not.
 constexpr std::array<std::string_view, 4> kOnPodsOnly = {kContainersAnnotation, kZoneAnnotation, "zone-policy",
                                                          "zone-strategy"};
 
@@ -55,7 +55,7 @@ class SettingsReader {
     }
   }
 
-  /// What topolet.io/containers, a JSON object of objects of strings, says of `container`.
+  /// Reads the settings of `container` from topolet.io/containers, a JSON object of objects of strings.
   Status read_containers_annotation(const std::string& json, const std::string& container) {
     const std::string annotation(kContainersAnnotation);
     if (!permits(annotation)) return {};
@@ -107,7 +107,7 @@ class SettingsReader {
   Settings settings_;
 };
 
-/// Whether topolet.io/isolated asks for no others than the CPUs that the operator gives to those without it.
+/// Returns true if topolet.io/isolated asks for no other CPUs than the operator gives to containers without it.
 bool is_given_anyway(std::string_view isolated, IsolatedRule rule) {
   return rule == IsolatedRule::kPrefer || (rule == IsolatedRule::kAlways && isolated == kRequireWord);
 }

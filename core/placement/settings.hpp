@@ -1,4 +1,4 @@
-// What a pod says to topolet in its annotations.
+// The settings that a pod makes in its annotations.
 #pragma once
 
 #include <map>
@@ -18,12 +18,12 @@ namespace topolet::placement {
 inline constexpr const char* kAnnotationPrefix = "topolet.io/";
 /// The annotation of a pod that says something of its containers, by name.
 inline constexpr std::string_view kContainersAnnotation = "containers";
-/// CPUs that the kernel keeps apart (isolcpus) are no part of what schedulers count.
+/// The name of the annotation that asks for CPUs isolated by the kernel (isolcpus), which schedulers do not count.
 inline constexpr const char* kIsolatedAnnotation = "isolated";
 
 /// The annotations that topolet itself reads, without the prefix: the core, and of pods its scheduler extender.
 std::vector<std::string> core_annotation_names();
-/// Whether an annotation, without the prefix, counts on a pod only, and neither for a container in
+/// Returns true if an annotation, without the prefix, counts on a pod only, and neither for a container in
 /// topolet.io/containers nor on the container itself.
 bool counts_on_pods_only(std::string_view name);
 /// Names inside topolet.io/containers may be written out as well.
@@ -35,11 +35,11 @@ struct Settings {
   std::vector<TakingAnnotation> not_taken;    ///< those that were left out because of its namespace
 };
 
-/// The annotations that count for a container: the pod's topolet.io/NAME, over them what the pod's
-/// topolet.io/containers says of this container ({"CONTAINER": {"NAME": "VALUE"}}), over them the container's own.
-/// Those that count on pods only are no settings. `permitted`: the names that may be used, absent = all; others are
-/// left out. INVALID_ARGUMENT, with annotation, value and what is allowed, for a bad value of an annotation that the
-/// core reads itself; those of plugins are theirs to judge.
+/// Returns the annotations that count for a container: the pod's topolet.io/NAME, overridden by this container's entry
+/// in the pod's topolet.io/containers ({"CONTAINER": {"NAME": "VALUE"}}), overridden by the container's own. Those that
+/// count on pods only are not settings. `permitted`: the names that may be used, absent = all; others are left out.
+/// INVALID_ARGUMENT, with annotation, value and what is allowed, for a bad value of an annotation that the core reads
+/// itself; plugins judge theirs.
 Result<Settings> read_settings(const Workload& workload, const std::optional<std::vector<std::string>>& permitted);
 
 /// The same by the operator's rules, and only what `known` has, unless some plugin does not say what it reads. Outside

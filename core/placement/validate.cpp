@@ -66,7 +66,7 @@ Status validate(const Placement& placement, const LedgerSnapshot& view, const Pl
     return Error{Code::kInvalidArgument,
                  fmt::format("placement.reserved-cpus reserves {}", named("CPU", gone & view.reserved))};
   }
-  // What comes from the isolated CPUs leaves the pool as it is.
+  // CPUs that come from the isolated ones leave the pool as it is.
   if (!gone.intersects(view.pool)) return {};
   const CpuSet pool_after = view.pool - gone;
   if (view.pool.size() - pool_after.size() > spare_cpus(view.pool, rules)) {

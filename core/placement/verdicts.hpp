@@ -1,4 +1,4 @@
-// What the policies said in one decision, as far as it is kept.
+// The policies' answers in one decision, as far as they are kept.
 #pragma once
 
 #include <cstdint>

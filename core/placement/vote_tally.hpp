@@ -1,4 +1,4 @@
-// Which votes still count in one decision.
+// The votes that still count in one decision.
 #pragma once
 
 #include <optional>
@@ -20,11 +20,11 @@ class VoteTally {
   bool has_lost(const Vote& vote) const;
   /// "; gpu lost its vote" for each that has, for the end of the decision's reason.
   std::string lost_votes_text() const;
-  /// Whether what it picks must be carried out.
+  /// Returns true if its pick must be carried out.
   bool is_required(const Vote& vote) const;
 
   bool has_no_reply() const { return replies_ == 0; }
-  /// Why a lost vote denies the container, if it does.
+  /// Returns why a lost vote denies the container, if it does.
   const std::optional<std::string>& denial() const { return denial_; }
 
  private:

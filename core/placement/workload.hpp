@@ -1,4 +1,4 @@
-// What the core knows of one container to be placed. Plain values.
+// Everything that the core knows of one container to be placed. Plain values.
 #pragma once
 
 #include <compare>
@@ -24,7 +24,7 @@ enum class Qos : std::uint8_t {
 
 std::string_view to_string(Qos qos);  // "guaranteed", "burstable", "besteffort", "unknown"
 
-/// How the amount is known that a container requests.
+/// The source from which the requested amount is known.
 enum class Certainty : std::uint8_t {
   kTold,       ///< as it was asked for
   kEstimated,  ///< at most so much: what the kernel shows is rounded
@@ -34,7 +34,7 @@ enum class Certainty : std::uint8_t {
 
 std::string_view to_string(Certainty certainty);  // "told", "estimated", "unknown", "pod"
 
-/// What stays the same between a create and its retry. A restarted container comes with the next attempt.
+/// The identity that a create and its retry share. A restarted container comes with the next attempt.
 struct ContainerKey {
   std::string pod_uid;
   std::string name;
@@ -53,7 +53,7 @@ struct Demand {
   std::map<std::string, std::int64_t> hugepage_limit_bytes;  ///< by page size as the CRI writes it, such as "2MB"
   Certainty cpu_request_certainty = Certainty::kTold;
   std::int64_t oom_score_adj = 0;  ///< that the memory request was read from; 0: none
-  /// Of the CFS quota that the CPU limit is enforced by, µs; 0 = there is no limit, or nobody has told it.
+  /// The period of the CFS quota that enforces the CPU limit, µs; 0 = there is no limit, or it is unknown.
   std::int64_t cpu_period_us = 0;
 
   friend bool operator==(const Demand&, const Demand&) = default;
@@ -64,11 +64,11 @@ struct Demand {
 inline constexpr std::int64_t kMostMilliInShares = 256000;
 bool is_cpu_request_unknown(const Demand& demand);
 
-/// Whether a container that asked for `before` needs more memory, or more huge pages of some size, if it asks for
-/// `after`. What it needs is its request, or its limit where the request is not known.
+/// Returns true if a container that asked for `before` needs more memory, or more huge pages of some size, if it asks
+/// for `after`. Its need is its request, or its limit if the request is not known.
 bool needs_more_memory(const Demand& before, const Demand& after);
 
-/// What is counted for a container if nobody tells what it requests, nor a limit.
+/// The CPU request that is counted for a container whose request and limit are unknown.
 constexpr std::int64_t kCountedForUnknownMilli = 1000;
 
 struct Workload {
@@ -99,11 +99,11 @@ struct Workload {
   friend bool operator==(const Workload&, const Workload&) = default;
 };
 
-/// Whether nobody tells what it is or what it requests: then it is not called anything that it may not be, and stays
-/// where it is seen.
+/// Returns true if its QoS class or its CPU request is unknown: it is then not given a class that may be wrong, and
+/// stays where it is seen.
 bool is_unknown(const Workload& workload);
 
-/// How people name a container: NAMESPACE/POD/CONTAINER.
+/// Returns a container's name for people: NAMESPACE/POD/CONTAINER.
 std::string display_name(std::string_view pod_namespace, std::string_view pod, std::string_view container);
 std::string display_name(const Workload& workload);
 

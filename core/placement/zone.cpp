@@ -51,7 +51,7 @@ bool is_in_list(const Json& annotation, const char* member, const std::string& n
   return std::find(list->begin(), list->end(), Json(name)) != list->end();
 }
 
-/// Of an annotation for this node.
+/// Reads an annotation for this node.
 Result<ZoneOfContainer> read_nodes(const std::string& text, const Json& annotation, const std::string& container) {
   const auto zones = annotation.find("zones");
   const auto containers = annotation.find("containers");

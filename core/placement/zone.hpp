@@ -15,28 +15,27 @@ namespace topolet::placement {
 /// The annotation without its prefix, and the setting that policies see: a list of nodes, "0-1".
 inline constexpr const char* kZoneAnnotation = "zone";
 
-/// What the annotation of a pod says of one of its containers.
+/// The annotation of a pod, read for one of its containers.
 struct ZoneOfContainer {
   std::optional<NodeSet> nodes;  ///< never an empty set; absent: the scheduler has chosen none for it
   std::string ignored;           ///< why the annotation does not count, for the reason of the decision; empty: it does
   bool is_of_pool = false;       ///< it has counted on CPUs of the pool, not on isolated ones
 };
 
-/// Reads {"v":1,"node":"n1","zones":[1],"containers":{"main":[1]}}. What `containers` says of the container counts; one
+/// Reads {"v":1,"node":"n1","zones":[1],"containers":{"main":[1]}}. `containers` gives the zone of each container; one
 /// that is not named there has no zone. Without `containers`, `zones` is that of every container. `pool` lists those
-/// for which CPUs of the pool were counted on where isolated ones might do as well. Other members are left to those who
-/// write them.
+/// for which CPUs of the pool were counted on where isolated ones might do as well. Other members are ignored.
 ///
-/// Ignored is what is meant for somebody else: another version, the name of another node (pods are copied with their
-/// annotations), and an annotation that `rules` do not permit. INVALID_ARGUMENT for any other shape.
+/// An annotation meant for somebody else is ignored: another version, the name of another node (pods are copied with
+/// their annotations), and an annotation that `rules` do not permit. INVALID_ARGUMENT for any other shape.
 ///
-/// It counts at the container's first attempt, and is history then: the ledger knows better where the container is.
+/// It counts only at the container's first attempt; later the ledger knows better where the container is.
 Result<ZoneOfContainer> read_zone(const Workload& workload, const PlacementRules& rules);
 
 /// The workload with a wish for these nodes.
 Workload with_zone(Workload workload, const NodeSet& nodes);
 
-/// What the reason of a placement outside that zone says, to be appended: "; outside the zone …".
+/// Returns the end of the reason of a placement outside that zone: "; outside the zone …".
 std::string describe_outside_zone(const NodeSet& zone);
 
 /// Where the workload is wished; absent without a wish.
