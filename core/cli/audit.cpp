@@ -27,7 +27,7 @@ namespace po = boost::program_options;
 constexpr std::int64_t kDayMs = 86'400'000;
 constexpr std::int64_t kAnyNumber = std::numeric_limits<std::int64_t>::max();
 
-/// What is asked for; empty texts ask for anything.
+/// The rows that are asked for; empty texts ask for anything.
 struct Filter {
   std::int64_t since_ms = 0;
   std::int64_t until_ms = 0;
@@ -98,8 +98,9 @@ constexpr Part kEndedForPeople{
     "'ended'",
     "e.cause"};
 
-/// Those that are found by pod or by event. Of an older topolet's history, a part may have to be looked through, by its
-/// numbers: without CROSS JOIN and NOT INDEXED, SQLite makes an index of all decisions for it, each time.
+/// Selects the decisions that are found by pod or by event. In an older topolet's history, a part may have to be
+/// searched by its numbers: without CROSS JOIN and NOT INDEXED, SQLite makes an index of all decisions for it, each
+/// time.
 std::string found_by_index(const Filter& filter, const Part& part) {
   std::string conditions;
   if (!filter.pod.empty()) {
@@ -260,7 +261,8 @@ class LivePrinter {
   const TableLayout layout_;
 };
 
-/// Prints what comes until the program is stopped. What is written late has an earlier time: it is looked for as well.
+/// Prints new rows until the program is stopped. Rows that are written late have an earlier time: it searches for them
+/// as well.
 Status follow(const Invocation& invocation, const StateDatabase& database, Filter filter) {
   constexpr std::int64_t kLateMs = 60'000;
   constexpr std::chrono::milliseconds kPause{500};

@@ -1,4 +1,4 @@
-// How told capacities are written.
+// The texts in which told capacities are shown.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

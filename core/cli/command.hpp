@@ -19,12 +19,12 @@ namespace topolet::cli {
 
 using Options = boost::program_options::options_description;
 
-/// What the command line asks for.
+/// The parsed command line.
 struct Invocation {
   boost::program_options::variables_map values = {};  ///< of the options that the command declares
   std::vector<std::string> arguments = {};            ///< behind the command's words
 
-  /// Whether the option was given or has a default. A switch is given or not.
+  /// Returns true if the option was given or has a default. A switch is given or not.
   bool has(const char* option) const { return values.count(option) != 0; }
   template <class T>
   const T& value(const char* option) const {
@@ -59,7 +59,7 @@ int usage_error(std::string_view program, std::string_view why);
 /// "what is wrong; hint", or behind a question "did you mean X? hint".
 std::string with_hint(const std::string& why, const std::string& hint);
 
-/// What Boost.Program_options says of a command line, with the option that may have been meant.
+/// Returns Boost.Program_options' message about a command line, with the option that may have been meant.
 std::string option_error(const boost::program_options::error& error, const Options& options);
 
 /// Says on stderr what is wrong, in a line of its own for each of `details`. The error it returns has no message, as

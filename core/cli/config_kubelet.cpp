@@ -44,7 +44,8 @@ bool may_deny_exclusive_cpus(const placement::PlacementRules& rules) {
   return rules.exclusive != placement::ExclusiveRule::kNever && !may_share;
 }
 
-/// Whether pods can have CPUs that the kernel isolates. What the reserved namespaces alone may take is the system's.
+/// Returns true if pods can have CPUs that the kernel isolates. CPUs that only the reserved namespaces may take are the
+/// system's.
 bool may_have_isolated(const placement::PlacementRules& rules) {
   if (rules.exclusive == placement::ExclusiveRule::kNever) return false;
   if (rules.isolated != IsolatedRule::kAnnotated) return true;

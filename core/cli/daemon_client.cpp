@@ -17,7 +17,7 @@ namespace {
 
 constexpr const char* kNameAnother = "name topoletd's configuration with --config or its socket with --socket";
 
-/// Why connecting failed, and what to do. `error_number`: connect's.
+/// Explains why connecting failed, and what to do. `error_number`: connect's.
 Error unreachable(const std::string& socket, int error_number) {
   const auto because = [&socket](Code code, const std::string& why) {
     return Error{code, fmt::format("topoletd does not answer on {}: {}", socket, why)};
@@ -97,13 +97,13 @@ Error DaemonClient::explained(const grpc::Status& status) const {
   if (code == Code::kDeadlineExceeded) {
     return {code, fmt::format("topoletd did not answer on {} within {} s; see its log", socket_, kCallTimeout.count())};
   }
-  // Of a topoletd that answers, this code comes with words of its own, and not from below.
+  // If topoletd answers with this code, the message is its own and not gRPC's.
   const bool is_connected = status.error_message().find("topoletd") != std::string::npos;
   if (code == Code::kUnavailable && !is_connected) {
     return {code, fmt::format("somebody listens on {}, but does not answer as topoletd would ({}); {}", socket_,
                               status.error_message(), kNameAnother)};
   }
-  // What the daemon refuses is a failure, not a usage error of the command.
+  // A call that the daemon refuses is a failure, not a usage error of the command.
   return {code == Code::kInvalidArgument ? Code::kFailedPrecondition : code, status.error_message()};
 }
 

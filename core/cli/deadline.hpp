@@ -1,4 +1,4 @@
-// How long a command may read the database.
+// The time limit of a command's reads of the database.
 #pragma once
 
 #include <chrono>
@@ -13,7 +13,7 @@ namespace topolet::cli {
 /// database only grows. Uses the process's one timer and SIGALRM, so that only one may exist at a time.
 class Deadline {
  public:
-  /// Beginning with its construction. Zero: there is no limit.
+  /// Begins with its construction. Zero: there is no limit.
   explicit Deadline(std::chrono::seconds allowed);
   ~Deadline();
   Deadline(const Deadline&) = delete;

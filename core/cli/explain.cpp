@@ -33,7 +33,7 @@ std::string name_in(const Table& table, std::size_t row) {
   return placement::display_name(text(table, row, "namespace"), text(table, row, "pod"), text(table, row, "container"));
 }
 
-/// What the container of a decision has now, unless a later decision took the place of this one.
+/// The CPUs that the container of a decision has now, unless a later decision took the place of this one.
 constexpr const char* kNow = R"sql(
 SELECT a.* FROM decided d CROSS JOIN allocation a USING (pod_uid, container)
 WHERE d.decision = ?1 AND a.decision <= d.decision AND NOT EXISTS (SELECT 1 FROM ended WHERE decision = d.decision))sql";
@@ -45,7 +45,7 @@ FROM decided d CROSS JOIN decided j USING (pod_uid, container)
 WHERE d.decision = ?1 AND j.decision > d.decision AND j.attempt = d.attempt AND NOT j.holds AND j.event <> 'denied'
 ORDER BY j.decision DESC LIMIT ?2)sql";
 
-/// What was logged of the annotations of a decision's pod, as long as the pod exists.
+/// The warnings about the annotations of a decision's pod, as long as the pod exists.
 constexpr const char* kWarned = R"sql(
 SELECT DISTINCT w.value AS warning FROM decided d CROSS JOIN pod p USING (pod_uid) CROSS JOIN json_each(p.warned) w
 WHERE d.decision = ?1 AND json_valid(p.warned) ORDER BY 1)sql";
@@ -60,12 +60,12 @@ std::string in_words(std::string cause) {
   return cause;
 }
 
-/// Of events that place nothing, such as a drift or an overlap.
+/// The text for events that place nothing, such as a drift or an overlap.
 constexpr const char* kWhenRecorded = "when recorded";
-/// How many of the events that were recorded since a decision are shown.
+/// The number of events recorded since a decision that are shown at most.
 constexpr std::size_t kMostRecorded = 5;
 
-/// What a reason was true of: it is not looked at again, whatever happened since.
+/// Returns the moment for which a reason was true: it is not updated, whatever happened since.
 std::string moment_of(const std::string& event) {
   for (const char* placing : {"placed", "unpinned", "re-placed", "adopted", "foreign"}) {
     if (event == placing) return "when placed";
@@ -76,7 +76,7 @@ std::string moment_of(const std::string& event) {
   return kWhenRecorded;
 }
 
-/// What a container that lost CPUs was squeezed into, and where it belongs.
+/// The CPUs that a squeezed container was put on, and where it belongs.
 struct Squeezed {
   std::string into;  ///< as allocation.squeezed says
   std::string mode;  ///< which it should have
@@ -85,7 +85,7 @@ struct Squeezed {
   bool has_none() const { return into == "left-to-kernel"; }
 };
 
-/// What was seen last of a container that has CPUs now.
+/// The last observation of a container that has CPUs now.
 struct Seen {
   std::string mode;             ///< which it should have
   std::string elsewhere;        ///< where it runs instead; empty: where it should
@@ -115,7 +115,7 @@ std::string describe_older(const std::vector<std::string>& uids) {
                      fmt::join(uids.begin(), end, ", --uid "), listed < uids.size() ? ", …" : "");
 }
 
-/// What it should have, in words.
+/// Describes the CPUs that it should have.
 std::string describe_wanted(const Squeezed& squeezed) {
   if (squeezed.mode == "exclusive") return "exclusive CPUs " + squeezed.cpus;
   const char* const of = squeezed.mode == "shared" ? "in the shared pool" : "reserved or in the shared pool";

@@ -12,7 +12,7 @@
 namespace topolet::cli {
 namespace {
 
-/// How many rows a query reads at most: the newest.
+/// The number of rows that a query reads at most: the newest.
 constexpr int kMostRows = 10'000;
 constexpr std::size_t kMostListed = 20;
 constexpr std::size_t kShortestId = 3;
@@ -58,9 +58,9 @@ bool fits(const Match& match, const std::vector<std::string>& parts) {
   }
 }
 
-/// The newest decisions on containers whose names meet the condition, as what follows FROM. Of an older topolet's
-/// history, a part may have to be looked through, by its numbers: without CROSS JOIN and NOT INDEXED, SQLite makes an
-/// index of all decisions for it, each time.
+/// Returns what follows FROM to select the newest decisions on containers whose names meet the condition. In an older
+/// topolet's history, a part may have to be searched by its numbers: without CROSS JOIN and NOT INDEXED, SQLite makes
+/// an index of all decisions for it, each time.
 std::string named(const std::string& condition) {
   return fmt::format(
       "decided WHERE decision IN (SELECT decision FROM (SELECT decision FROM pod_history WHERE {0} "
@@ -139,7 +139,7 @@ class Finder {
                id, end);
   }
 
-  /// What is held now by a container of this pod, or of this name, or with this id.
+  /// Finds the allocations of this pod's containers, or those with this name or id.
   Result<Matches> current(const std::vector<std::string>& parts, const std::string& uid) const {
     Matches all;
     const Status added =

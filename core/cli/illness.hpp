@@ -1,4 +1,4 @@
-// How the command shows what is ill, as topoletd says it.
+// The command's display of topoletd's illnesses.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -17,7 +17,7 @@ std::string illness_lines(const control::v1::StatusResponse& status, std::int64_
 /// Lines with the names of the containers that have this code, as many to a line as fit; empty if there is none.
 std::string names_with(const control::v1::StatusResponse& status, const char* code);
 
-/// What topoletd says of this code, a line each; empty if it says nothing.
+/// Returns topoletd's sentences with this code, a line each; empty if there are none.
 std::string sentences_of(const control::v1::StatusResponse& status, const char* code);
 
 /// Something is more than a notice.

@@ -35,7 +35,7 @@ constexpr std::array<char, 9> kSigns = {'A', '!', '~', 'o', '-', 'r', 'i', '.', 
 constexpr std::array<const char*, 9> kWords = {"exclusive", "overruled", "withheld", "occupied", "not-allowed",
                                                "reserved",  "isolated",  "pool",     "offline"};
 
-/// What every CPU is used for.
+/// The use of every CPU.
 class CpuUses {
  public:
   explicit CpuUses(const MachineMap& map) : map_(map) {

@@ -1,4 +1,4 @@
-// Who holds which CPU, drawn in letters.
+// A map, drawn in letters, of the containers that hold each CPU.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace topolet::cli {
 
-/// What a map shows: the machine, and the containers that have CPUs for themselves or keep some idle.
+/// The contents of a map: the machine, and the containers that have CPUs for themselves or keep some idle.
 struct MachineMap {
   struct Node {
     std::uint32_t os_index = 0;
@@ -32,7 +32,7 @@ struct MachineMap {
   CpuSet allowed;   ///< those that topolet may use
   CpuSet reserved;  ///< the system's
   CpuSet isolated;
-  CpuSet occupied;  ///< used by what is no container
+  CpuSet occupied;  ///< used by something other than containers
   std::vector<Holder> holders;
 };
 
@@ -40,10 +40,10 @@ struct MachineMap {
 /// columns wide, and what the signs mean.
 std::string draw(const MachineMap& map);
 
-/// An array with an object for each CPU: `cpu`, `node`, `core` (its lowest CPU), `use` (`pool`, `exclusive`,
-/// `overruled`, `drifted` and `overlapped` in its place where it was seen not to be that, `withheld`, `reserved`,
+/// Returns an array with an object for each CPU: `cpu`, `node`, `core` (its lowest CPU), `use` (`pool`, `exclusive`,
+/// instead of it `overruled`, `drifted` and `overlapped` if it was seen not to be exclusive, `withheld`, `reserved`,
 /// `isolated`, `occupied`, `not-allowed` or `offline`) and `by`, the container that has it exclusively or keeps it
-/// idle. What is not known is null.
+/// idle. Unknown values are null.
 nlohmann::ordered_json to_json(const MachineMap& map);
 
 }  // namespace topolet::cli

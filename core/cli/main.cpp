@@ -33,7 +33,7 @@ po::options_description options_of(const Command& command) {
   return options;
 }
 
-/// What any command takes.
+/// Returns the options of all commands together.
 po::options_description options_of_all() {
   po::options_description all;
   all.add_options()("version", "");  // of no command
@@ -80,7 +80,7 @@ int print_help() {
   return kExitSuccess;
 }
 
-/// Of the commands that begin with the same word, such as "plugin".
+/// Prints the help of the commands that begin with the same word, such as "plugin".
 int print_group_help(const std::string& group) {
   fmt::print("The commands of `topolet {0}`.\n\nUsage: topolet {0} COMMAND [OPTION]...\n\n", group);
   print_commands(group + ' ');

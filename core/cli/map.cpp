@@ -53,7 +53,7 @@ void add_machine(const audit::MachineRecord& machine, MachineMap& map) {
   }
 }
 
-/// What was seen last of containers that were given CPUs to have alone, by decision.
+/// The last observation of containers that were given CPUs to have alone, by decision.
 struct LostCpus {
   std::string lost;
   CpuSet on;

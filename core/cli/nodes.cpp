@@ -39,7 +39,7 @@ constexpr const char* kUsage =
     "(SELECT n.*, 0 AS lost_exclusive, n.largest_exclusive AS possible FROM node_usage_at(?1, ?2) n)";
 constexpr const char* kLostForPeople = ", lost_exclusive AS \"exclusive lost\"";
 
-/// What is told of a node's capacity now; of the past, the audit tells it.
+/// The current capacity values of nodes; those of the past are in the audit.
 constexpr const char* kTold =
     "(SELECT node AS told_node, milli AS told_milli, until_ms AS told_until_ms, source AS told_source "
     "FROM told_capacity WHERE until_ms > ?1)";
@@ -63,7 +63,7 @@ SELECT node, cpus, exclusive - lost_exclusive AS exclusive, withheld, reserved, 
         FROM device WHERE cpus_overlap(nodes, CAST(node AS TEXT))) AS devices
 FROM {} LEFT JOIN {} ON told_node = node ORDER BY node)sql";
 
-/// What is one PCI device may have several names.
+/// One PCI device may have several names.
 constexpr const char* kDevicesForPeople = R"sql(
 SELECT nodes AS node, address AS "PCI address", replace(group_concat(DISTINCT kind), ',', ', ') AS kind,
        replace(group_concat(DISTINCT nullif(name, address)), ',', ', ') AS devices,
@@ -88,7 +88,7 @@ Result<const char*> usage(const StateDatabase& database, bool is_now) {
   return *has_stuck ? kUsageNowWithStuck : kUsageNow;
 }
 
-/// What the tables of nodes are made of.
+/// The relations that the tables of nodes are made of.
 struct Sources {
   const char* usage;
   const char* told;

@@ -20,7 +20,7 @@ namespace po = boost::program_options;
 constexpr std::array<std::pair<const char*, Format>, 4> kFormats = {
     {{"table", Format::kTable}, {"json", Format::kJson}, {"ndjson", Format::kNdjson}, {"csv", Format::kCsv}}};
 
-/// Of a file that cannot be read nobody knows whether it says where topoletd is.
+/// Returns true if the mistake may hide where topoletd is, as for a file that cannot be read.
 bool is_about_location(const config::ConfigMistake& mistake) {
   const auto names = [&mistake](const char* key) { return mistake.message.find(key) != std::string::npos; };
   return mistake.line == 0 || names("daemon.control") || names("daemon.state-dir");

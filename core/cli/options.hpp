@@ -45,7 +45,7 @@ struct TimeRange {
 };
 Result<TimeRange> time_range(const Invocation& invocation);
 
-/// What --timeout says; 0: no limit.
+/// Returns the value of --timeout; 0: no limit.
 Result<std::chrono::seconds> timeout_of(const Invocation& invocation);
 Result<Format> format_of(const Invocation& invocation);
 /// A whole number that has a default and must not be smaller than `minimum`.

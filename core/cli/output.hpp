@@ -10,7 +10,7 @@
 
 namespace topolet::cli {
 
-/// What failed when stdout was written to, from errno.
+/// Returns the error of a failed write to stdout, from errno.
 Error output_error(int error_number);
 
 /// Writes one line to stdout, escaped.
@@ -19,7 +19,7 @@ void print_line(std::string_view text);
 /// Writes to stdout at once, for a command that goes on for as long as it likes.
 Status write_at_once(const std::string& text);
 
-/// Gathers what is written and passes it on in large pieces. Not to be mixed with stdio before flush(). What was not
+/// Gathers the output and passes it on in large pieces. Not to be mixed with stdio before flush(). Output that was not
 /// flushed when it is destroyed is lost.
 class Output {
  public:

@@ -35,7 +35,7 @@ Result<std::int64_t> mark_of(const Invocation& invocation) {
 }
 
 Result<store::Database> open_to_write(const Invocation& invocation, const fs::path& file) {
-  // What is not there is told as by every other command.
+  // A missing file is reported as by every other command.
   if (const auto readable = open_read_only(invocation); !readable) return readable.error();
   auto database = store::Database::open(file, store::Database::Access::kReadWrite);
   if (!database) return database.error();

@@ -202,7 +202,7 @@ ordered_json verdicts_json(const placement::Verdicts& verdicts) {
   return json;
 }
 
-/// What a line's outcome is shown as.
+/// A line of the workload with its outcome, to be shown.
 struct Line {
   std::size_t number = 0;
   std::string op;
@@ -372,7 +372,7 @@ int run_lines_reporting(simulate::Simulation& simulation, std::istream& in, cons
   }
 }
 
-/// What depends on how fast this machine is, so that nobody takes it for what another would do.
+/// Reports differences that depend on the speed of this machine, so that nobody expects them of another.
 void report_slow_plugins(const simulate::Simulation& simulation, const config::PlacementOptions& placement) {
   std::string slow;
   for (const auto& [plugin, lost] : simulation.lost_votes()) {
@@ -477,7 +477,7 @@ int run(const std::vector<std::string>& arguments) {
   }
   const bool is_stuck = (*simulation)->has_abandoned_calls();
   simulation->reset();
-  // What a library does at the end of the process must not happen under a call that is inside it.
+  // Libraries' exit handlers must not run under a call that is still inside the library.
   if (is_stuck) ::_exit(finish_output(kProgram, status));
   return status;
 }

@@ -31,8 +31,7 @@ Row row_of(const store::Statement& statement, std::size_t columns) {
   return row;
 }
 
-/// Of a file that is there, or may be there for all we are allowed to know. SQLite would say no more than that it
-/// cannot open it.
+/// Checks a file that exists, or may exist as far as we may see. SQLite would only say that it cannot open it.
 Status check_readable(const std::filesystem::path& file) {
   struct stat status {};
   if (::stat(file.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) {

@@ -29,7 +29,7 @@ class StateDatabase {
 
   /// FAILED_PRECONDITION if the schema is too old to tell what was held when.
   Status require_history() const;
-  /// Whether a table has this column: databases of older versions lack some, or the table.
+  /// Returns true if a table has this column: databases of older versions lack some, or the table.
   Result<bool> has_column(const std::string& table, const std::string& column) const;
 
   /// All rows of a statement with its parameters, for few of them.

@@ -117,7 +117,7 @@ std::string overruled(const StatusResponse& status) {
   return text + "             an NRI plugin or another agent does that: see `topolet audit --event overruled`\n";
 }
 
-/// Of those that do not leave CPUs.
+/// Lists the containers that do not leave CPUs.
 std::string stuck(const StatusResponse& status) {
   constexpr int kMostShown = 10;
   if (status.stuck_containers() == 0) return {};

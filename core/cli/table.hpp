@@ -39,8 +39,8 @@ class TableLayout {
   std::vector<std::size_t> widths_;
 };
 
-/// JSON in one line, as it is written to stdout; with an indent, in several. What is no UTF-8 is replaced, and what a
-/// terminal would obey is written as \uXXXX.
+/// Returns JSON in one line, as it is written to stdout; with an indent, in several. Bytes that are not UTF-8 are
+/// replaced, and characters that a terminal would obey are written as \uXXXX.
 std::string dump(const nlohmann::ordered_json& json, int indent = -1);
 /// The same with an indent of 2, and an end of line.
 std::string to_text(const nlohmann::ordered_json& json);
