@@ -29,7 +29,7 @@ using Buckets = prometheus::Histogram::BucketBoundaries;
 /// Seconds. Calls to a runtime take from a fraction of a millisecond to the minutes of a pull.
 const Buckets kCallBuckets = {0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25,
                               0.5,    1,     2.5,    5,     10,   30,    60,   120};
-/// What topoletd takes itself.
+/// Buckets for topoletd's own share of a call's time.
 const Buckets kOwnBuckets = {0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5};
 /// A disk may be full, or a file system frozen, for minutes.
 const Buckets kCommitBuckets = {0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05,
@@ -123,7 +123,7 @@ void add_plugins(const std::vector<PluginCounts>& plugins, std::vector<MetricFam
 }  // namespace
 
 struct Metrics::Impl {
-  /// Of one method; the proxy's thread's.
+  /// The metrics of one method. Used on the proxy's thread only.
   struct OfMethod {
     prometheus::Histogram* all = nullptr;    ///< null until the first call
     prometheus::Histogram* added = nullptr;  ///< null until one was answered by the runtime

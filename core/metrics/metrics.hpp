@@ -1,4 +1,4 @@
-// What topoletd counts and measures, in the text format of Prometheus.
+// Counts and measures topoletd's work, in the text format of Prometheus.
 //
 // The room core/metrics, namespace topolet::metrics: hears of calls from the proxy and of transitions from the engine,
 // and puts numbers together when it is asked. It listens nowhere: the watch socket carries the text. No label has a
@@ -30,7 +30,7 @@ struct NodeUsage {
   std::int64_t requested_milli = 0;
 };
 
-/// Of every node with CPUs, as the ledger's topology has them.
+/// Returns the usage of every node with CPUs, as the ledger's topology has them.
 std::vector<NodeUsage> node_usage_of(const engine::Ledger& ledger);
 
 /// The engine at one moment.
@@ -53,7 +53,7 @@ struct StoreFigures {
   std::optional<std::int64_t> oldest_decision_ms = {};  ///< wall clock; none: it has no decision
 };
 
-/// Of one plugin, since the start.
+/// The counts of one plugin since the start.
 struct PluginCounts {
   std::string id;
   std::uint64_t calls = 0;
@@ -62,7 +62,7 @@ struct PluginCounts {
   std::uint64_t late_ticks = 0;
 };
 
-/// What is not counted but looked at.
+/// The values that are sampled instead of counted.
 struct Moment {
   std::optional<EngineState> engine;  ///< none: it did not answer in time
   std::vector<PluginCounts> plugins;

@@ -1,4 +1,4 @@
-// What every program tells of its own process.
+// The metrics that every program has of its own process.
 #pragma once
 
 #include <prometheus/metric_family.h>
@@ -8,8 +8,8 @@
 
 namespace topolet::metrics {
 
-/// Resident memory, CPU time, and descriptors that are open and that may be. Names begin with `prefix`, such as
-/// "topolet_agent_", as several programs are scraped at one address. What cannot be read is left out.
+/// Returns resident memory, CPU time, and the numbers of open and permitted descriptors. Names begin with `prefix`,
+/// such as "topolet_agent_", as several programs are scraped at one address. Values that cannot be read are left out.
 std::vector<prometheus::MetricFamily> process_families(const std::string& prefix);
 
 }  // namespace topolet::metrics
