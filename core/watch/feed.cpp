@@ -18,7 +18,7 @@
 namespace topolet::watch {
 namespace {
 
-/// How long clients may take to be told that the stream ends.
+/// The time in which clients are told that the stream ends.
 constexpr std::chrono::milliseconds kFarewell{100};
 
 /// No two starts have the same one.
@@ -95,7 +95,7 @@ void Feed::subscribe(std::shared_ptr<cri::OwnCall> call) {
   boost::asio::post(thread_->pool, [this, call = std::move(call)] { begin(call); });
 }
 
-/// Of something that is no transition.
+/// Begins a delta that does not come from a transition.
 v1::Delta Feed::begin_delta() const {
   v1::Delta delta;
   delta.set_generation(state_.head().generation());
@@ -151,7 +151,7 @@ void Feed::flush() {
   forget_ended();
 }
 
-/// What was gathered is in the snapshot: the other readers must have had it before this one comes to them.
+/// Starts a reader with a snapshot. The snapshot includes the gathered changes, so the other readers get those first.
 void Feed::begin(const std::shared_ptr<cri::OwnCall>& call) {
   if (stopped_) return call->reject({Code::kUnavailable, "topoletd is shutting down; connect again"});
   flush();

@@ -25,10 +25,10 @@ class Feed final : public engine::Observer {
   struct Options {
     std::string version;    ///< topoletd's
     std::string host = {};  ///< the name of the machine
-    /// What a reader may leave unread. One that leaves more is cut off.
+    /// The number of bytes that a reader may leave unread. One that leaves more is cut off.
     std::size_t max_unread_bytes = 8 << 20;
     std::size_t max_readers = 64;
-    /// How long a change waits for others, so that readers are sent fewer messages.
+    /// The time that a change waits for others, so that readers are sent fewer messages.
     std::chrono::milliseconds gather{10};
     /// At least so long apart are messages while changes keep coming: each wakes up every reader.
     std::chrono::milliseconds pace{100};

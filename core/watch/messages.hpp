@@ -1,4 +1,4 @@
-// What the watch socket tells, made of what the engine has.
+// The messages of the watch socket, made from the engine's state.
 #pragma once
 
 #include <string>
@@ -18,7 +18,7 @@ v1::Capacity capacity_of(const engine::ToldCapacity& told);
 v1::Machine machine_of(const topology::Topology& topology);
 v1::Cpus cpus_of(const engine::CpuInventory& inventory, const CpuSet& pool, const CpuSet& free_isolated);
 
-/// What a transition changed. `inventory`: what is in force after it.
+/// Returns the changes of a transition. `inventory`: the one in force after it.
 v1::Delta delta_of(const engine::Transition& transition, const engine::CpuInventory& inventory);
 
 /// A container that the kubelet will ask for, as far as `pending` tells; what its annotations say is not read.

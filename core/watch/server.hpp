@@ -23,7 +23,7 @@
 
 namespace topolet::watch {
 
-/// Who answers what the feed does not; on threads of their own each, so that neither waits for the other.
+/// The functions that answer the other calls; each on a thread of its own, so that neither waits for the other.
 struct WatchHandlers {
   /// `is_wanted`: whether somebody still waits for the answer. Others wait for this one: it is to end when nobody does.
   using IsWanted = std::function<bool()>;
