@@ -1,4 +1,4 @@
-// How a call for topoletd itself is answered with a message.
+// Answers with a message to calls for topoletd itself.
 #pragma once
 
 #include <fmt/format.h>

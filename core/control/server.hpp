@@ -19,8 +19,8 @@
 
 namespace topolet::control {
 
-/// Who answers. `status` and `list_plugins` are called on one thread, the others on another: whoever asks how topoletd
-/// is does not wait for a reload.
+/// The functions that answer the calls. `status` and `list_plugins` are called on one thread, the others on another: a
+/// call for topoletd's status does not wait for a reload.
 struct ControlHandlers {
   std::function<Status(control::v1::StatusResponse&)> status;
   std::function<Status(control::v1::ListPluginsResponse&)> list_plugins;
