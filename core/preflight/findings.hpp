@@ -1,4 +1,4 @@
-// Where findings go while they are made. Of this room only.
+// Collects findings while they are made. For this room only.
 #pragma once
 
 #include <map>
@@ -23,7 +23,7 @@ class Report {
   /// Warns of what it has, unless it has all that was noted: then it runs with this configuration.
   void warn_of_other_topoletd();
 
-  /// Whether its value is not what somebody meant, as a mistake says already.
+  /// Returns true if a mistake already says that its value is not the one that was meant.
   bool is_mistaken(const std::string& option) const;
   bool is_set(const std::string& option) const { return entry_of(option) != nullptr; }
 

@@ -1,10 +1,11 @@
-// Finds what stands in the way of a start of topoletd, without starting it: nothing is written, bound or locked, and a
-// topoletd that runs with the same configuration is not disturbed.
+// Finds obstacles to a start of topoletd without starting it: nothing is written, bound or locked, and a topoletd that
+// runs with the same configuration is not disturbed.
 //
 // The room core/preflight, namespace topolet::preflight: check() is what `topoletd --check-config` and `topolet config
-// check` do. topoletd itself does check_environment() before it starts, so that what stops the check stops the start.
-// What it then does is in the other rooms, whose functions are used here as far as they change nothing: what stops the
-// start must stop the check. It may include core/base, config, machine, topology, plugin and cri/socket, and the store.
+// check` do. topoletd itself does check_environment() before it starts, so that every failure of the check also stops
+// the start. The later steps of a start are in the other rooms, whose functions are used here as far as they change
+// nothing: every failure of the start should be found by the check. It may include core/base, config, machine,
+// topology, plugin and cri/socket, and the store.
 #pragma once
 
 #include <optional>
@@ -22,7 +23,7 @@ struct Findings {
   std::vector<config::ConfigMistake> warnings;  ///< it starts, but not all is as it should be
 };
 
-/// Sockets, state directory and machine. Of an option that `config` has a mistake about nothing is said.
+/// Checks sockets, state directory and machine. Skips options for which `config` has a mistake.
 Findings check_environment(const config::RawConfig& raw, const config::ValidatedConfig& config);
 
 /// All there is: the text, the plugins (see plugin::inspect_plugins()) and the environment.

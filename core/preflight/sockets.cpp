@@ -154,7 +154,7 @@ void check_runtime(Report& report, const std::string& option, const std::string&
                              std::strerror(errno)));
 }
 
-/// One topoletd a runtime. Whose place this one is to take has it, too.
+/// Checks that no other topoletd uses the runtime. One whose place this one is to take may.
 void check_runtime_lock(Report& report, const config::DaemonOptions& daemon) {
   const auto user = cri::find_runtime_user(cri::RuntimeLock::directory(), daemon.runtime);
   if (!user) return;
