@@ -36,7 +36,7 @@ constexpr std::array<std::pair<OperationKind, std::string_view>, 19> kNames = {{
     {OperationKind::kStuck, "stuck"},
 }};
 
-/// Of what is wrong with a line; ends in parse_operation().
+/// A mistake in a line; caught in parse_operation().
 struct InvalidLine : std::runtime_error {
   using std::runtime_error::runtime_error;
 };

@@ -18,7 +18,8 @@
 
 namespace topolet::simulate {
 
-/// What a pod or container asks for: as its spec says it, or as the CRI carries it, which comes before the other.
+/// The resources that a pod or container asks for: as its spec says it, or as the CRI carries it, which comes before
+/// the other.
 struct Resources {
   std::optional<std::int64_t> cpu_request_milli;
   std::optional<std::int64_t> cpu_limit_milli;
@@ -55,7 +56,7 @@ enum class OperationKind : std::uint8_t {
   kStuck,
 };
 
-/// Which of the runtime's answers `runtime` is about.
+/// The call whose answer `runtime` sets.
 enum class FaultedCall : std::uint8_t { kCreate, kOwnUpdate };
 
 std::string_view to_string(OperationKind kind);  // "occupy", "run_pod", …

@@ -1,4 +1,4 @@
-// What one daemon hears of the simulated runtime and of the simulated kubelet, until it is killed.
+// The answers of the simulated runtime and of the simulated kubelet to one daemon, until it is killed.
 #pragma once
 
 #include <chrono>
@@ -78,7 +78,7 @@ class SimulatedCall final : public cri::Call {
   void finish() override { end(from_runtime_); }
   void reject(const Error& error) override { end({error.code, error.message, {}}); }
 
-  /// What the kubelet got; nothing while the call is under way, and for ever if the daemon was killed under it.
+  /// Returns the kubelet's answer; nothing while the call is under way, and for ever if the daemon was killed under it.
   const std::optional<cri::RuntimeResponse>& answer() const { return answer_; }
 
  private:

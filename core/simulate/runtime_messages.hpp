@@ -1,4 +1,4 @@
-// What every made-up container runtime needs, here and in tests: it reads requests and writes answers.
+// Helpers of every made-up container runtime, here and in tests: they read requests and write answers.
 #pragma once
 
 #include <cstdint>
@@ -39,7 +39,7 @@ cri::RuntimeResponse answer_with_containers(const std::map<std::string, Containe
   return ok_answer(response);
 }
 
-/// Carries out an update of a container. What is zero or empty in `update` stays as it is.
+/// Carries out an update of a container. Fields that are zero or empty in `update` stay as they are.
 void update_resources(lens::Resources& resources, const lens::Resources& update);
 
 }  // namespace topolet::simulate

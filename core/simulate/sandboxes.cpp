@@ -1,4 +1,4 @@
-// What happens to containers that were only created, and to the sandboxes of pods without a word to anybody.
+// The fates of containers that were only created, and of the sandboxes of pods, of which nobody is told.
 #include <fmt/format.h>
 
 #include <utility>
@@ -18,7 +18,8 @@ void Simulation::start(const Operation& operation, OperationResult& result) {
   fill_placement(operation, result);
 }
 
-/// Neither topoletd nor the kubelet is told. Of a pod whose sandbox is gone the kubelet knows nothing any more.
+/// Changes a sandbox. Neither topoletd nor the kubelet is told. Once a pod's sandbox is gone, the kubelet knows nothing
+/// of the pod.
 void Simulation::set_sandbox(const Operation& operation, OperationResult& result) {
   const auto pod = pods_.find(operation.pod);
   if (pod == pods_.end()) {

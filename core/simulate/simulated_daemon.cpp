@@ -29,7 +29,7 @@ void add_lost_votes(const plugin::PolicyThread& policies, std::map<std::string, 
 
 }  // namespace
 
-/// What ends with the process. The engine goes first, then its policies.
+/// The objects that end with the process. The engine goes first, then its policies.
 struct SimulatedDaemon::Run {
   Run(SimulatedRuntime& runtime, std::optional<KillPoint>& kill, const operations::DemandRules& rules,
       store::Store& kept, std::vector<store::DecidedRow>& decisions)
@@ -77,7 +77,7 @@ SimulatedDaemon::~SimulatedDaemon() = default;
 Status SimulatedDaemon::start(engine::Engine::Machine machine, const SimulationOptions& options) {
   options_ = options;
   const std::filesystem::path& state_dir = options_.state_dir;
-  // Who watches compares times with its own.
+  // A client of the watch socket compares times with its own.
   if (!options_.watch_socket.empty())
     time_.set(
         std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::system_clock::now().time_since_epoch()));
@@ -233,7 +233,7 @@ void SimulatedDaemon::restart_after_kill() {
   const std::optional<RuntimeCall> in_flight = run_->connection.in_flight();
   if (!run_->connection.killed_during().empty()) killed_during_.push_back(run_->connection.killed_during());
   end_run();
-  // What was written but not committed was never there.
+  // Uncommitted writes of the process are lost with it.
   store_->roll_back();
   Status begun = std::exchange(loses_database_, false) ? lose_database() : Status();
   if (begun) begun = begin_run();

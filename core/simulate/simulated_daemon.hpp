@@ -78,7 +78,7 @@ class SimulatedDaemon {
   const std::vector<store::DecidedRow>& decisions() const { return decisions_; }
   void clear_recorded();
 
-  /// Of each plugin that lost a vote, in all runs.
+  /// Returns the lost votes of each plugin that has some, in all runs.
   std::map<std::string, plugin::LostVotes> lost_votes() const;
   /// As for PolicyThread, of all runs.
   bool has_abandoned_calls() const;

@@ -73,7 +73,7 @@ struct SimulatedRuntime::Container {
   std::int32_t exit_code = 0;
 };
 
-/// Of somebody else, who sets the CPUs of a container.
+/// The interference of something else that sets the CPUs of a container.
 struct SimulatedRuntime::Hand {
   CpuSet cpus;
   bool again = false;

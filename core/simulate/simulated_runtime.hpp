@@ -21,18 +21,18 @@ class CreateContainerRequest;
 
 namespace topolet::simulate {
 
-/// What the runtime answers to the next call of a kind.
+/// The runtime's answer to the next call of a kind.
 enum class NextResponse : std::uint8_t {
   kSucceed,
   kRefuse,        ///< nothing is done
   kResponseLost,  ///< it is done, but the answer never arrives
 };
 
-/// What has become of a pod's sandbox without a call; its containers stay as they are.
+/// The state of a pod's sandbox, changed without a call; its containers stay as they are.
 enum class SandboxState : std::uint8_t { kReady, kNotReady, kGone };
 
-/// What can be learned of a container that is found. Where the runtime tells its process, the kernel shows where that
-/// runs, and what is in the files of its cgroup.
+/// The sources of information about a container that is found. Where the runtime tells its process, the kernel shows
+/// where that runs, and the files of its cgroup can be read.
 enum class RuntimeTells : std::uint8_t {
   kAll,           ///< the request of its create and the runtime spec, as containerd
   kSpec,          ///< the runtime spec, as CRI-O
@@ -41,10 +41,10 @@ enum class RuntimeTells : std::uint8_t {
   kNothing,
 };
 
-/// Whose call it is.
+/// The caller of a method.
 enum class Caller : std::uint8_t { kKubelet, kDaemon };
 
-/// Whether a call of this method does something to a pod or to a container; the others only ask.
+/// Returns true if a call of this method changes a pod or a container; the others only ask.
 bool changes_something(std::string_view method);
 
 /// A container that runs, and where.
@@ -83,7 +83,7 @@ class SimulatedRuntime {
   /// The container keeps all CPUs that it has: every update that would take some from it is refused, as where a cgroup
   /// that it has made has them too (cgroup v1). Or it does so no more.
   void set_stuck(const std::string& pod, const std::string& container, bool is_stuck);
-  /// What the kernel says of a process; none where nobody has said where it runs, or there is no such process.
+  /// Returns the CPUs of a process as the kernel shows them; none if nothing has set them, or there is no such process.
   std::optional<CpuSet> kernel_cpus(std::int64_t pid) const;
   /// What the kernel says of its resources: its cgroup's path, and the files there, as of cgroup v1.
   operations::ToldResources kernel_resources(std::int64_t pid) const;

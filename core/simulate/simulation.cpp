@@ -62,8 +62,8 @@ std::string displayed_phase(const engine::Allocation& allocation) {
   return "";
 }
 
-/// The row with the decision about the operation's container, of one attempt if that is said. What follows it only
-/// carries the decision out.
+/// Returns the row with the decision about the operation's container, of one attempt if that is given. The rows after
+/// it only carry the decision out.
 const store::DecidedRow* decision_of(const std::vector<store::DecidedRow>& rows, const Operation& operation,
                                      std::optional<std::uint32_t> attempt = std::nullopt) {
   const auto about = std::find_if(rows.begin(), rows.end(), [&](const store::DecidedRow& row) {
@@ -73,7 +73,7 @@ const store::DecidedRow* decision_of(const std::vector<store::DecidedRow>& rows,
   return about == rows.end() ? nullptr : &*about;
 }
 
-/// Of a create: it is decided anew where others do not leave its CPUs, and then the last decision counts.
+/// Returns the decision that counts for a create, the last one: it is decided anew if others do not leave its CPUs.
 const store::DecidedRow* decision_of_create(const std::vector<store::DecidedRow>& rows, const Operation& operation,
                                             std::uint32_t attempt) {
   const store::DecidedRow* decision = decision_of(rows, operation, attempt);

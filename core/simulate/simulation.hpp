@@ -40,10 +40,10 @@ struct MovedContainer {
   std::string reason;  ///< empty where it follows the shared pool
 };
 
-/// What came of one operation. `outcome`: placed, unpinned, denied, released, ok, error.
+/// The outcome of one operation. `outcome`: placed, unpinned, denied, released, ok, error.
 struct OperationResult {
   std::string outcome = "ok";
-  std::string mode;  ///< empty where there is no container, or it holds nothing
+  std::string mode;  ///< empty if there is no container, or it holds nothing
   CpuSet cpus;
   CpuSet withheld;
   NodeSet mems;
@@ -55,7 +55,7 @@ struct OperationResult {
   std::vector<std::string> lost_votes;          ///< "plugin: why", in any of the decisions that it led to
 };
 
-/// What the daemon keeps for one container.
+/// The daemon's record of one container.
 struct ContainerSnapshot {
   placement::ContainerKey key;
   std::string phase;  ///< in flight, in doubt, bound, started, crashed or kept: its CPUs wait for its next attempt
@@ -87,10 +87,10 @@ class Simulation {
   Simulation& operator=(const Simulation&) = delete;
 
   OperationResult apply(const Operation& operation);
-  /// Of the ledger.
+  /// Returns the ledger's generation.
   std::uint64_t generation();
   Snapshot snapshot();
-  /// Of each plugin that lost a vote so far.
+  /// Returns the lost votes of each plugin that has some so far.
   std::map<std::string, plugin::LostVotes> lost_votes() const { return daemon_.lost_votes(); }
   /// True while a call that came late has not returned: such a process must end by _exit.
   bool has_abandoned_calls() const { return daemon_.has_abandoned_calls(); }

@@ -12,7 +12,7 @@
 namespace topolet::simulate {
 namespace {
 
-/// How soon who waits for the simulation sees that the socket ends.
+/// The time after which a thread that waits for the simulation notices the end of the socket.
 constexpr std::chrono::milliseconds kLookAgain{10};
 /// The gRPC server asks for one; nothing of a watch socket is sent there.
 constexpr const char* kNoRuntime = "unix:///nonexistent";
