@@ -221,7 +221,8 @@ Outcome returns_soon_when_late(const CaseInput& input) {
   });
 }
 
-/// What runs when the process ends. Loaded as topoletd does it, a library stays until then.
+/// Runs the code that the plugin registers for the end of the process. A library that is loaded as topoletd does it
+/// stays until then.
 void load_and_unload(const CaseInput& input) {
   input.progress("load");
   const std::string file = std::filesystem::absolute(input.file);
@@ -231,7 +232,7 @@ void load_and_unload(const CaseInput& input) {
   static_cast<void>(plugin::thrown_by([library] { ::dlclose(library); }));
 }
 
-/// Makes each kind of call. What becomes of processes is seen from outside.
+/// Makes each kind of call. Processes are observed from outside.
 Outcome starts_no_process(const CaseInput& input) {
   load_and_unload(input);
   input.progress("load");

@@ -12,7 +12,7 @@
 
 namespace topolet::plugin_checker {
 
-/// What a case is given.
+/// The input of a case.
 struct CaseInput {
   const std::filesystem::path& file;
   std::uint64_t seed;
@@ -33,7 +33,7 @@ inline constexpr const char* kForkCase = "fork";
 
 /// Loading, options, capabilities, what an instance costs.
 std::vector<Case> load_cases();
-/// What it answers.
+/// Returns the cases about a plugin's answers.
 std::vector<Case> answer_cases();
 
 }  // namespace topolet::plugin_checker

@@ -35,7 +35,7 @@ std::vector<CaseDescription> list_cases();
 
 /// Runs the cases, each in a child process, and writes one line of outcome each. The plugin is never loaded into this
 /// process, which must not have other threads that hold locks. Returns 0 if all passed (warnings allowed), 1 if a case
-/// failed, 2 if there is no such file or no case of that name.
+/// failed, 2 if there is no such file or no case with that name.
 int check_plugin(const CheckOptions& options, std::ostream& out);
 
 }  // namespace topolet::plugin_checker

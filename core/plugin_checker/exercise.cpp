@@ -81,7 +81,7 @@ class Exerciser {
     result_.violations.push_back({kind, {std::move(expected), fmt::format("{}: {}", where_, actual)}});
   }
 
-  /// False if there is no answer.
+  /// Judges an answer. Returns false if there is none.
   template <class T>
   bool judge(const plugin::CallResult<T>& answer) {
     using plugin::CallFault;

@@ -1,4 +1,4 @@
-// What a shared object exports, read from its dynamic symbol table without loading it.
+// The symbols that a shared object exports, read from its dynamic symbol table without loading it.
 #pragma once
 
 #include <filesystem>
@@ -9,8 +9,8 @@
 
 namespace topolet::plugin_checker {
 
-/// Names of the symbols that others can link to, sorted. INVALID_ARGUMENT for what is no whole ELF file of this
-/// machine's word size.
+/// Returns the names of the symbols that others can link to, sorted. INVALID_ARGUMENT if the file is not a whole ELF
+/// file of this machine's word size.
 Result<std::vector<std::string>> exported_symbols(const std::filesystem::path& file);
 
 }  // namespace topolet::plugin_checker

@@ -139,7 +139,7 @@ std::vector<ValueToTry> values_to_try(const config::OptionSpec& option) {
   }
 }
 
-/// What destroy() threw, if it did.
+/// Calls destroy() and returns the text of the exception that it threw, if any.
 std::optional<std::string> destroy(const RawCreation& created) {
   if (created.instance == nullptr) return std::nullopt;
   return plugin::thrown_by([&] { created.instance->destroy(created.instance); });

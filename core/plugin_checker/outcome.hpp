@@ -1,4 +1,4 @@
-// How a case of the plugin check ended.
+// The outcome of a case of the plugin check.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace topolet::plugin_checker {
 
-/// What should have been and what was.
+/// The expected and the actual behaviour.
 struct Mismatch {
   std::string expected;
   std::string actual;

@@ -23,7 +23,7 @@ struct ProxiedInstance {
   std::shared_ptr<plugin::PluginPolicy> policy;
 };
 
-/// What create() did, as the plugin did it.
+/// The result of create(), as the plugin gave it.
 struct RawCreation {
   std::unique_ptr<plugin::PluginHost> host;
   std::int32_t status = TOPOLET_FAILED;

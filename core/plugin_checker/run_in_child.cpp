@@ -105,7 +105,7 @@ Mismatch too_many(const ChildEnd& end) {
           with_current_step(fmt::format("{} were there", end.text), end) + first};
 }
 
-/// What a plugin must not do with processes, the worst first.
+/// Finds the worst thing that a plugin did with processes and must not do.
 MaybeMismatch judge_processes(const ChildEnd& end) {
   const StartedProcesses& started = end.started;
   if (!started.came_back_in.empty()) {
