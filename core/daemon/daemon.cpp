@@ -32,13 +32,13 @@
 namespace topolet::daemon {
 namespace {
 
-/// How long the operator waits for the engine.
+/// The time that the operator waits for the engine.
 constexpr std::chrono::seconds kPatience{5};
 /// Pods that start with topoletd read from the same disk.
 constexpr std::chrono::seconds kCheckAfter{30};
-/// How old the line in `systemctl status` may be.
+/// The age that the line in `systemctl status` may have.
 constexpr std::chrono::milliseconds kStatusAge{2000};
-/// How long the line waits for the engine, which has answered just before.
+/// The time that the line waits for the engine, which has answered just before.
 constexpr std::chrono::seconds kStatusPatience{1};
 constexpr const char* kCgroupRoot = "/sys/fs/cgroup";
 
@@ -192,7 +192,7 @@ Status Daemon::open_store(const config::Options& options) {
                                           .retention = options.daemon.retention,
                                           .may_make_directory = deps_.sockets == nullptr};
   auto opened = store::Store::open(store_options);
-  // Pods do not wait for a full disk. What somebody has configured so is told before any pod comes.
+  // Pods do not wait for a full disk. A misconfigured store is reported before any pod comes.
   if (!opened && !store::is_misconfigured(opened.error())) {
     log_->error("{}; topoletd goes on without the state database until it can write it", opened.error().message);
     opened = store::Store::open_detached(store_options, opened.error());
@@ -262,7 +262,7 @@ void Daemon::make_proxy(const config::DaemonOptions& options) {
   runtime_probe_ = std::make_unique<RuntimeProbe>(*proxy_, RuntimeProbe::Options());
 }
 
-/// Before the plugins, which judge their options by it. What changes from now on is noticed.
+/// Reads the machine. Called before the plugins are loaded, which judge their options by it. Later changes are noticed.
 Status Daemon::read_machine(const config::PlacementOptions& options) {
   watch_ = std::make_unique<machine::MachineWatch>(machine::MachineWatch::Options{.placement = options}, *log_);
   Result<std::shared_ptr<const topology::Topology>> topology = topology::discover({});

@@ -42,7 +42,7 @@
 
 namespace topolet::daemon {
 
-/// What one thread sets and another one reads.
+/// A value that one thread sets and another one reads.
 template <class Value>
 class Shared {
  public:
@@ -68,13 +68,13 @@ Status make_parent(const std::string& socket_path, const char* option);
 /// Runs from start() to stop(). Not for use by several threads, but for reload().
 class Daemon {
  public:
-  /// What must outlive it, but for the function, which reads the configuration again for reload().
+  /// The objects that must outlive it, except the function, which reads the configuration again for reload().
   struct Deps {
     std::function<config::RawConfig()> read_config;
     std::shared_ptr<Log> log;
     plugin::ControlThread& control;
     plugin::CrashLog& crashes;
-    /// Of the process whose place this one takes; without any, it binds its own.
+    /// The sockets of the process whose place this one takes; without any, it binds its own.
     std::shared_ptr<HandedOver> sockets = nullptr;
     /// When clients are served, before the service manager is told.
     std::function<void()> on_serving = {};
@@ -88,7 +88,7 @@ class Daemon {
   Daemon(const Daemon&) = delete;
   Daemon& operator=(const Daemon&) = delete;
 
-  /// What a reload did: the plugins enabled now, and the changed keys that only a restart applies.
+  /// The result of a reload: the plugins enabled now, and the changed keys that only a restart applies.
   struct ReloadResult {
     std::vector<std::string> plugins;
     std::vector<std::string> restart_needed;
@@ -168,7 +168,7 @@ class Daemon {
   RecentDenials denials_;
   std::unique_ptr<plugin::RunningPlugins> plugins_;
   std::unique_ptr<metrics::Metrics> metrics_;  ///< null: nobody can ask for them
-  /// What was computed for the metrics last; of the thread that they are asked on.
+  /// The last values that were computed for the metrics; used on the thread that answers for them.
   struct LargestExclusive {
     std::uint64_t generation = 0;
     std::chrono::steady_clock::time_point computed_at;

@@ -1,4 +1,4 @@
-// What decisions are made with, as the audit keeps it.
+// The setup that decisions are made with, as the audit keeps it.
 #pragma once
 
 #include <cstdint>

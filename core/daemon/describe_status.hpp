@@ -1,4 +1,4 @@
-// What `systemctl status topoletd` says of the daemon.
+// The line of `systemctl status topoletd`.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace topolet::daemon {
 
-/// What the line is made of, but for the engine.
+/// The facts in the line, besides the engine's.
 struct StatusFacts {
   std::string listen;        ///< the path of the socket
   std::string runtime;       ///< of the runtime's

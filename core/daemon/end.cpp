@@ -1,4 +1,4 @@
-// How a topoletd ends: by itself, or because another one takes its place.
+// The ways in which a topoletd ends: by itself, or because another one takes its place.
 #include <fmt/format.h>
 
 #include <future>
@@ -13,9 +13,9 @@
 namespace topolet::daemon {
 namespace {
 
-/// How long the end of topoletd waits for the file system.
+/// The time that the end of topoletd waits for the file system.
 constexpr std::chrono::seconds kLongestClose{5};
-/// How long calls may take to end before what is under way falls in doubt.
+/// The time that calls have to end before those under way fall in doubt.
 constexpr std::chrono::seconds kLongestEnd{5};
 /// Before a connection is spoken to beside gRPC, gRPC must have said its first words on it.
 constexpr std::chrono::milliseconds kGreeting{50};
@@ -42,7 +42,8 @@ bool ends_in_time(std::function<void()> work) {
 
 }  // namespace
 
-/// Who connects from here on, and who is asked to connect anew, waits for the process that accepts next.
+/// Makes clients wait for the process that accepts next: those that connect from here on, and the connected ones, which
+/// are asked to connect anew.
 void Daemon::move_clients() {
   std::vector<UniqueFd> connections = listener_->stop_accepting();
   std::this_thread::sleep_for(kGreeting);
@@ -74,7 +75,7 @@ bool Daemon::hand_over(Successor& successor, const std::function<void()>& releas
   if (!proxy_->wait_for_core(kLongestEnd)) {
     log_->warn("some calls did not end within {} s; what they did is read from the runtime", kLongestEnd.count());
   }
-  // What follows from the last answers is done when the engine comes to this.
+  // The engine answers this after it has processed the last answers.
   static_cast<void>(engine_->summary(kLongestEnd));
   listener_->disown_file();
   control_->disown_file();
@@ -157,7 +158,7 @@ void Daemon::stop() {
   listener_.reset();
 }
 
-/// What is left of it does nothing any more, but may still be called.
+/// Stops the core. Its objects do nothing any more, but may still be called.
 void Daemon::end_core() {
   if (watch_server_) watch_server_->stop();
   if (control_) control_->stop();

@@ -1,4 +1,4 @@
-// What the daemon says of containers that it does not place.
+// Reports of containers that the daemon does not place.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace topolet::daemon {
 /// Fills in what `topolet status` shows; only so many that the answer stays small.
 void tell_foreign(const engine::EngineSummary& engine, control::v1::StatusResponse& response);
 
-/// How many there are of each runtime handler, for the metrics.
+/// Returns the number of them by runtime handler, for the metrics.
 std::map<std::string, std::uint32_t> count_foreign(const engine::EngineSummary& engine);
 
 }  // namespace topolet::daemon

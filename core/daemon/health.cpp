@@ -1,4 +1,4 @@
-// How topoletd is, looked at when somebody asks and every second for those who watch.
+// The daemon's health, checked when somebody asks and every second for the readers of the watch socket.
 #include <unistd.h>
 
 #include <algorithm>
@@ -16,8 +16,8 @@ namespace {
 
 /// Those who watch see it by then.
 constexpr std::chrono::milliseconds kHealthAge{1000};
-/// How long the operator waits for the engine. Longer than decisions take: one that has not answered by then stands
-/// still.
+/// The time that the operator waits for the engine. Longer than decisions take: an engine that has not answered by then
+/// hangs.
 constexpr std::chrono::seconds kSummaryPatience{5};
 
 /// Since when it is so does not make it another illness.
@@ -44,7 +44,7 @@ std::vector<PluginFacts> facts_of(const std::vector<plugin::PluginDescription>& 
 
 }  // namespace
 
-/// What was denied before the start; without it only what comes is told.
+/// Reads the denials before the start; if that fails, only later ones are reported.
 void Daemon::recall_denials() {
   const std::chrono::milliseconds since = Clock().wall() - kDenialTold;
   const auto rows = store_->recent_denials(since.count());
@@ -72,7 +72,8 @@ std::vector<Illness> Daemon::illnesses(const engine::EngineSummary* engine) cons
                          .now = now});
 }
 
-/// To be called when all parts are there. Who can watch is told what has changed.
+/// Watches the daemon's health. To be called when all parts are there. Sends changes to the readers of the watch
+/// socket.
 void Daemon::watch_health() {
   health_watch_ = std::make_unique<Watchdog>(
       Watchdog::Options{.every = kHealthAge}, std::vector<Watchdog::Loop>(),

@@ -18,7 +18,7 @@ using std::chrono::milliseconds;
 constexpr std::uint32_t kMostOfACode = 100;
 /// A reason may list what each plugin says of each candidate.
 constexpr std::size_t kLongestReason = 480;
-/// What is repaired or comes about by itself has done so by then.
+/// The time after which a problem that repairs itself has ended.
 constexpr std::chrono::seconds kOverlapMends{10};
 constexpr std::chrono::minutes kWaitEnds{1};
 
@@ -55,7 +55,7 @@ void add_service(const HealthFacts& facts, Illnesses& found) {
     found.push_back({illness::kNotReconciled, Severity::kCritical, "topoletd",
                      "it has not been compared with the runtime yet, and no pod can start before that"});
   }
-  // What is wrong may quote a secret, and whoever may watch is told this.
+  // The error may quote a secret, and every reader of the watch socket gets this sentence.
   if (facts.reload_failed)
     found.push_back({illness::kConfigurationRejected, Severity::kWarning, "configuration",
                      "the last reload failed and has changed nothing: `systemctl status topoletd` says why"});
@@ -90,7 +90,7 @@ void add_plugin(const PluginFacts& plugin, milliseconds now, Illnesses& found) {
   const auto add = [&](const char* code, Severity severity, const std::string& sentence) {
     found.push_back({code, severity, subject, sentence + effect});
   };
-  // Of one that is not asked.
+  // The severity of a plugin that is not asked.
   const Severity silent = plugin.needed_by.empty() ? Severity::kWarning : Severity::kCritical;
   if (!plugin.stuck.empty()) return add(illness::kPluginStuck, silent, plugin.stuck);
   if (seen.has_abandoned_call)

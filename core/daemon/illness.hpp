@@ -1,5 +1,5 @@
-// What is ill on this node: the one place where that is found. `topolet status`, the watch socket and, through it,
-// topolet-agent's page, metrics and readiness all tell what it says.
+// Finds everything that is wrong on this node; the only place that does. `topolet status`, the watch socket and,
+// through it, topolet-agent's page, metrics and readiness show its results.
 #pragma once
 
 #include <chrono>
@@ -22,7 +22,7 @@ struct PluginFacts {
   plugin::PluginStatistics statistics = {};
 };
 
-/// What topoletd knows of itself at one moment.
+/// The daemon's state at one moment.
 struct HealthFacts {
   std::string runtime;  ///< the path of its socket
   bool runtime_connected = false;

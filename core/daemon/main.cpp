@@ -212,7 +212,7 @@ int run_daemon(const config::RawConfig& raw, const std::vector<std::string>& arg
                                           .start_successor = [&start_again] { return start_again.start_successor(); }},
                                          start_again)
                        : kExitUsage;
-  // What holds an instance is gone, so that all of them end now.
+  // The owner of the instances is gone, so that all of them end now.
   control.drain();
   if (control.has_abandoned_calls()) exit_at_once(*log, code);
   plugin::record_crashes_to(kNoCrashLog);

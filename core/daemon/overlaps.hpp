@@ -1,5 +1,4 @@
-// What the daemon says of containers that run on CPUs which another one has exclusively, and of those that are
-// overruled.
+// Reports of containers that run on CPUs which another one has exclusively, and of those that are overruled.
 #pragma once
 
 #include <cstdint>

@@ -82,7 +82,7 @@ void RecentDenials::note_end(const std::string& sandbox_id) {
   }
 }
 
-/// What is too old goes first.
+/// Adds an entry. The expired ones are dropped first.
 void RecentDenials::put(const Key& key, Entry entry) {
   const std::chrono::milliseconds now = entry.denial.newest;
   denied_[key] = std::move(entry);

@@ -1,4 +1,4 @@
-// Who was denied of late, for whoever looks at how the node is.
+// The recent denials, for reports of the node's health.
 #pragma once
 
 #include <chrono>
@@ -28,8 +28,8 @@ struct RecentDenial {
   bool is_over = false;  ///< it was placed since, or its pod is gone
 };
 
-/// Hears of them from the engine, whether the database takes them or not. What was before the start is told to it once:
-/// what a database has that was written then.
+/// Hears of denials from the engine, whether the database takes them or not. Earlier ones, from before the start, are
+/// passed to it once: those that the database kept.
 class RecentDenials final : public engine::Observer {
  public:
   void begin_with(const std::vector<store::DenialRow>& rows) TOPOLET_EXCLUDES(mutex_);

@@ -1,4 +1,4 @@
-// Whether the container runtime answers: a process that stands still keeps its connections.
+// Tells whether the container runtime answers: a hung process keeps its connections.
 #pragma once
 
 #include <atomic>

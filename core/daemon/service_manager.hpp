@@ -1,4 +1,5 @@
-// What systemd hands to the daemon that it starts, and wants to hear from it. Without systemd nothing happens.
+// The sockets that systemd passes to the daemon, and the messages that it wants from it. Without systemd nothing
+// happens.
 #pragma once
 
 #include <sys/types.h>
@@ -19,9 +20,10 @@ Result<int> take_inherited_socket(const std::string& path);
 /// Another process of the same service is the one to watch from here on.
 void notify_replaced_by(pid_t process);
 
-/// Whether somebody hears what the functions below tell.
+/// Returns true if a service manager receives the messages of the functions below.
 bool is_notified();
-/// How long the service manager waits for notify_alive() before it takes topoletd for hung; none if it does not.
+/// Returns the time after which the service manager, without notify_alive(), considers topoletd hung; none if it does
+/// not check.
 std::optional<std::chrono::milliseconds> watchdog_period();
 
 /// The sockets are served, and a reload, if one was told of, has ended.
@@ -30,7 +32,7 @@ void notify_ready();
 void notify_reloading();
 void notify_stopping();
 void notify_alive();
-/// What `systemctl status` shows as Status. Escaped here.
+/// Sets the text that `systemctl status` shows as Status. Escapes it.
 void notify_status(const std::string& status);
 
 }  // namespace topolet::daemon

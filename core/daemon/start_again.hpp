@@ -33,7 +33,7 @@ class StartAgain {
   std::vector<std::string> arguments_;
 };
 
-/// What run() left to this process. Once.
+/// Takes the sockets that run() left to this process. To be called once.
 std::optional<HandedOver> inherited_sockets();
 
 }  // namespace topolet::daemon

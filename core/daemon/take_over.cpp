@@ -22,7 +22,7 @@ namespace {
 
 using nlohmann::json;
 
-/// Of what the two say to each other.
+/// The version of the messages between the two processes.
 constexpr int kProtocol = 1;
 constexpr std::size_t kMaxMessageBytes = 16 << 10;
 constexpr std::size_t kMaxDescriptors = 8;
@@ -37,7 +37,7 @@ struct Message {
 };
 
 bool send_message(int connection, const json& content, const std::vector<int>& descriptors = {}) {
-  // Of what is no UTF-8, such as a path, the other one reads question marks.
+  // Text that is not UTF-8, such as a path, is sent with question marks.
   std::string line = content.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
   iovec bytes{line.data(), line.size()};
   msghdr header{};
@@ -74,7 +74,8 @@ std::string shown(const std::string& text) {
   return "'" + printable(trimmed(text), kShown) + "'";
 }
 
-/// UNAVAILABLE if the other process ends, says something that is no JSON object, or nothing in time.
+/// Receives a message. UNAVAILABLE if the other process ends, sends something that is not a JSON object, or nothing in
+/// time.
 Result<Message> receive_message(int connection, std::chrono::milliseconds patience) {
   const auto until = std::chrono::steady_clock::now() + patience;
   Message message;

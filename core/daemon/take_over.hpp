@@ -1,9 +1,9 @@
-// How one topoletd takes another one's place: what the two say to each other, on a unix socket of their own.
+// Lets one topoletd take another one's place: the messages between the two, on a unix socket of their own.
 //
 // The new one connects to daemon.control with ".take-over" behind it and says what it is configured to serve. The old
 // one brings its calls to an end, closes its state, and answers with its listening sockets (SCM_RIGHTS). The new one
-// starts with them, says that it serves, and is let go. Each message is one line of JSON, an object; whatever else one
-// of them says, such as another version's, the other one refuses with a sentence, and goes on where it can.
+// starts with them, says that it serves, and is let go. Each message is one line of JSON, an object; any other message,
+// such as another version's, is refused with a sentence, and the receiver goes on where it can.
 #pragma once
 
 #include <sys/types.h>

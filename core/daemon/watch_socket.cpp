@@ -1,4 +1,4 @@
-// What topoletd shows on the watch socket.
+// The daemon's answers on the watch socket.
 #include <fmt/format.h>
 
 #include <chrono>
@@ -19,15 +19,15 @@
 namespace topolet::daemon {
 namespace {
 
-/// How long who asks waits for the engine.
+/// The time that a caller waits for the engine.
 constexpr std::chrono::seconds kFitsPatience{5};
-/// How long may be computed for one who asks; topolet-agent does not wait for longer either.
+/// The computing time for one answer; topolet-agent does not wait for longer either.
 constexpr std::chrono::seconds kFitsTime{10};
 /// Prometheus asks again; what is counted is told in any case.
 constexpr std::chrono::milliseconds kMetricsPatience{700};
-/// How long may be computed for them: topolet-agent waits for three seconds.
+/// The computing time for the metrics: topolet-agent waits for three seconds.
 constexpr std::chrono::milliseconds kMetricsTime{700};
-/// What was told of the capacity of a node may have come to count since then.
+/// A capacity that was set for a node may count by then.
 constexpr std::chrono::seconds kLargestExclusiveAge{60};
 
 }  // namespace

@@ -13,7 +13,7 @@ namespace topolet::daemon {
 
 using SteadyTime = std::chrono::steady_clock::time_point;
 
-/// Which loops have turned since the round began. Any thread.
+/// The loops that have turned since the round began. Any thread.
 class Watchdog::Round {
  public:
   explicit Round(std::size_t loops) : has_turned_(loops, true) {}

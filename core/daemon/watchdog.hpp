@@ -1,4 +1,4 @@
-// Whether the daemon's event loops turn, as the service manager's watchdog wants to know.
+// Tells the service manager's watchdog whether the daemon's event loops turn.
 #pragma once
 
 #include <chrono>
@@ -28,7 +28,7 @@ class Watchdog {
   };
   /// `on_round` runs on the thread of the watchdog whenever every loop has turned once more. `log` must outlive it.
   Watchdog(const Options& options, std::vector<Loop> loops, std::function<void()> on_round, Log& log);
-  /// Does not wait for the loops. What is still queued on them does nothing.
+  /// Does not wait for the loops. Work that is still queued on them does nothing.
   ~Watchdog();
   Watchdog(const Watchdog&) = delete;
   Watchdog& operator=(const Watchdog&) = delete;
