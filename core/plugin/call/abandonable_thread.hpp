@@ -22,17 +22,17 @@
 
 namespace topolet::plugin {
 
-/// What a thread has used, by its CPU clock; nothing if the kernel does not say.
+/// Returns the CPU time that a thread has used, by its CPU clock; zero if the kernel does not tell.
 inline std::chrono::nanoseconds cpu_time_by(clockid_t thread_clock) {
   timespec used{};
   if (::clock_gettime(thread_clock, &used) != 0) return {};
   return std::chrono::seconds(used.tv_sec) + std::chrono::nanoseconds(used.tv_nsec);
 }
 
-/// What a call has taken too much of.
+/// The limit that a call has exceeded.
 enum class Overrun : std::uint8_t { kTime, kCpuTime };
 
-/// What every task of an AbandonableThread carries. All of it is guarded by the mutex of that thread.
+/// The base of every task of an AbandonableThread. All of it is guarded by the mutex of that thread.
 class AbandonableTask {
   template <class Task>
   friend class AbandonableThread;
@@ -40,28 +40,30 @@ class AbandonableTask {
   enum class Stage : std::uint8_t { kWaiting, kRunning, kDone, kAbandoned };
   Stage stage_ = Stage::kWaiting;
   std::optional<std::chrono::steady_clock::time_point> call_began_;
-  /// What the thread had used then, or a little less.
+  /// The CPU time that the thread had used then, or a little less.
   std::chrono::nanoseconds cpu_time_before_{};
 };
 
 /// Runs tasks one after the other on a thread of its own. While a task is in a call that takes longer than the limit,
-/// or uses more CPU time than that may be, whoever waits abandons it: the thread and the task are left to themselves,
-/// and another thread goes on with the next. A call that is back before whoever waits has noticed is not late.
+/// or uses more CPU time than the limit, the waiting thread abandons it: the thread and the task are left to
+/// themselves, and another thread goes on with the next. A call that is back before the waiting thread has noticed is
+/// not late.
 ///
 /// A `Task` derives from AbandonableTask and must own all that it uses. Three functions of it are called:
-///   void run()                 on the thread; must not throw. It marks what may hang with begin_call() and end_call().
-///   void on_abandoned(Overrun) when it is abandoned, on the thread of whoever waits, with the mutex held: it must not
-///                              call this class. What it reads of the task was written before begin_call() and stays
-///                              as it is until end_call().
+///   void run()                 on the thread; must not throw. It marks calls that may hang with begin_call() and
+///                              end_call().
+///   void on_abandoned(Overrun) when it is abandoned, on the waiting thread, with the mutex held: it must not call this
+///                              class. The members of the task that it reads were written before begin_call() and stay
+///                              as they are until end_call().
 ///   void release()             on the thread, when an abandoned task has returned: frees all that it owns, before the
 ///                              task stops to count as abandoned.
 ///
-/// Make it by std::make_shared: its threads share it, and an abandoned one keeps it as long as it runs.
-/// All functions are safe from any thread, but only begin_call() and end_call() from inside a task.
+/// Make it by std::make_shared: its threads share it, and an abandoned one keeps it as long as it runs. All functions
+/// are safe from any thread, but only begin_call() and end_call() from inside a task.
 template <class Task>
 class AbandonableThread : public std::enable_shared_from_this<AbandonableThread<Task>> {
  public:
-  /// What the thread does when there is no task: wait for the next, so that handing one over is cheap, or end, so that
+  /// The thread's behaviour without a task: it waits for the next, so that handing one over is cheap, or ends, so that
   /// an idle process has no such thread.
   enum class WhenIdle : std::uint8_t { kWait, kEnd };
   enum class Ending : std::uint8_t { kDone, kAbandoned };
@@ -181,8 +183,8 @@ class AbandonableThread : public std::enable_shared_from_this<AbandonableThread<
     return {};
   }
 
-  /// What this thread has used: asked of the kernel only now and then, as that takes longer than many a call. Since it
-  /// was asked, the thread may have used less than time has passed.
+  /// Returns the CPU time that this thread has used. Asks the kernel only now and then, as that takes longer than many
+  /// a call. After the last reading, the thread may have used less than the time that has passed.
   std::chrono::nanoseconds cpu_time_until(Clock::time_point now) const {
     if (!options_.cpu_limit) return {};
     struct Reading {

@@ -147,8 +147,8 @@ const topolet_demand* lend_demand(LentBlock& block, const placement::Demand& dem
                      static_cast<std::uint32_t>(demand.hugepage_limit_bytes.size()), sizeof(topolet_huge_page_limit)});
 }
 
-/// Copies what the ledger holds of containers. What is the same as of the one before is copied once: shared containers
-/// mostly run on the same CPUs, and replicas request the same.
+/// Copies the ledger's entries of containers. Parts that are equal to those of the previous entry are copied once:
+/// shared containers mostly run on the same CPUs, and replicas request the same.
 class EntryCopier {
  public:
   explicit EntryCopier(LentBlock& block) : block_(block) {}

@@ -1,4 +1,4 @@
-// What a plugin sees of a decision: the core's values as the structs of <topolet/abi.h>. All of it is copied, so that a
+// A decision as a plugin sees it: the core's values as the structs of <topolet/abi.h>. All of it is copied, so that a
 // plugin that writes where it must not changes nothing of the core's.
 #pragma once
 
@@ -43,7 +43,7 @@ class AbiLedger {
   AbiLedger(const AbiLedger&) = delete;
   AbiLedger& operator=(const AbiLedger&) = delete;
 
-  /// Whether it was made of a ledger of this topology.
+  /// Returns true if it was made from a ledger of this topology.
   bool is_of(const AbiTopology& topology) const { return topology_ == topology.topology(); }
   /// Shows this ledger instead, of the same topology. Only containers that it did not show before are copied; they
   /// count as the same if both ledgers share them. Not where it is read-only; nobody may be looking. If it throws, it

@@ -12,7 +12,7 @@ namespace {
 /// C0, DEL and C1: the last are what terminals take for the beginning of a command, too.
 bool is_control(std::uint32_t code) { return code < 0x20 || (code >= 0x7f && code < 0xa0); }
 
-/// How much of the beginning is printable ASCII: of almost every text, all.
+/// Returns the length of the printable ASCII at the beginning: the whole of almost every text.
 std::size_t printable_ascii_bytes(std::string_view text) {
   const auto is_other = [](unsigned char c) { return c < 0x20 || c >= 0x7f; };
   return static_cast<std::size_t>(std::find_if(text.begin(), text.end(), is_other) - text.begin());
@@ -23,7 +23,7 @@ std::size_t printable_ascii_bytes(std::string_view text) {
 std::string sanitize_text(topolet_str text) {
   if (text.ptr == nullptr) return {};
   std::string_view rest(text.ptr, std::min(text.len, kMaxPluginTextBytes));
-  // What the cut left of a last character goes.
+  // Removes the remains of a character that was cut.
   const bool cut = rest.size() < text.len;
   std::string clean;
   while (true) {

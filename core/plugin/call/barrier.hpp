@@ -1,4 +1,4 @@
-// What keeps a plugin's exceptions and texts from doing harm.
+// Keeps a plugin's exceptions and texts from doing harm.
 #pragma once
 
 #include <topolet/abi.h>

@@ -1,4 +1,4 @@
-// What comes of a call into a plugin.
+// The result of a call into a plugin.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace topolet::plugin {
 
-/// Why a call gave no answer.
+/// The reason why a call gave no answer.
 enum class CallFault : std::uint8_t {
   kThrew,         ///< it threw, or said that it did
   kBadStatus,     ///< it returned a status that it must not return
@@ -41,7 +41,7 @@ class [[nodiscard]] CallResult : public Result<T> {
   CallResult(CallFailure failure)  // NOLINT(google-explicit-constructor)
       : Result<T>(failure.error()), fault_(failure.fault) {}
 
-  /// Only where there is no answer.
+  /// Returns why there is no answer. To be called only then.
   CallFailure failure() const { return {fault_, this->error().message}; }
 
  private:

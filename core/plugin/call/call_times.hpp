@@ -1,4 +1,4 @@
-// How long calls take, without keeping each.
+// The durations of calls, without keeping each.
 #pragma once
 
 #include <algorithm>
@@ -20,7 +20,7 @@ class CallTimes {
     ++total_;
   }
 
-  /// The duration that 99 of 100 calls stayed within, rounded up to its bucket's end; 0 if there was no call.
+  /// Returns the duration that 99 of 100 calls stayed within, rounded up to its bucket's end; 0 if there was no call.
   std::uint64_t p99_us() const {
     const std::uint64_t wanted = total_ - total_ / 100;
     std::uint64_t seen = 0;

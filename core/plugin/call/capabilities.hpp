@@ -34,7 +34,7 @@ inline constexpr Capability kAnnotations{TOPOLET_ANNOTATIONS_ID, "names", &topol
 
 inline constexpr std::tuple kCapabilities{kScore, kPropose, kPick, kAdjust, kEvents, kTick, kAnnotations};
 
-/// What one plugin gave for each; null for a capability that it does not have.
+/// The struct that one plugin gave for each capability; null for one that it does not have.
 using CapabilityStructs =
     std::tuple<const topolet_score*, const topolet_propose*, const topolet_pick*, const topolet_adjust*,
                const topolet_events*, const topolet_tick*, const topolet_annotations*>;

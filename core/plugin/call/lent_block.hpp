@@ -1,4 +1,4 @@
-// What plugins are shown: copies, in memory that holds nothing else.
+// The data that plugins are shown: copies, in memory that holds nothing else.
 #pragma once
 
 #include <topolet/abi.h>
@@ -20,7 +20,7 @@
 
 namespace topolet::plugin {
 
-/// What becomes of a write by a plugin.
+/// The effect of a write by a plugin.
 enum class LentGuard : std::uint8_t {
   kCompared,  ///< LentBlock::look() finds it
   kReadOnly,  ///< the plugin crashes, unless it has made the pages writable; look() finds that
@@ -46,15 +46,15 @@ class LentPool {
   std::size_t bytes_ TOPOLET_GUARDED_BY(mutex_) = 0;
 };
 
-/// How memory is lent, and where it comes from.
+/// The way in which memory is lent, and where it comes from.
 struct LentMemory {
   LentGuard guard = LentGuard::kCompared;
-  std::shared_ptr<LentPool> pool = nullptr;  ///< null: from the kernel. Of use for kCompared only
+  std::shared_ptr<LentPool> pool = nullptr;  ///< null: from the kernel. Used by kCompared only
 };
 
-/// Filled by the host piece by piece, sealed, then shown to plugins. What is shown points into the block only. Once a
-/// plugin has written there, or has unmapped or protected it, the block is of no use any more, and its memory is left
-/// alone for ever. Not synchronised. All that allocates throws std::bad_alloc.
+/// Memory that the host fills piece by piece, seals, and then shows to plugins. Its data points into the block only.
+/// Once a plugin has written there, or has unmapped or protected it, the block is no longer usable, and its memory is
+/// left alone for ever. Not synchronised. Every function that allocates throws std::bad_alloc.
 class LentBlock {
  public:
   explicit LentBlock(LentMemory memory = {}) : memory_(std::move(memory)) {
@@ -99,7 +99,7 @@ class LentBlock {
     return copy_words(set.words());
   }
   topolet_strs copy(const std::vector<std::string>& strings);
-  /// Of pairs of strings.
+  /// Copies pairs of strings.
   template <class Pairs>
   topolet_kvs copy_pairs(const Pairs& pairs) {
     const Array<topolet_kv> copied = make_array<topolet_kv>(pairs.size());
@@ -108,14 +108,14 @@ class LentBlock {
     return {copied.lent, pairs.size()};
   }
 
-  /// From now on it may be shown. What is added later is shown when it is sealed again; with kReadOnly, nothing may be
-  /// added before clear().
+  /// Makes the block ready to be shown. Data that is added later is shown when it is sealed again; with kReadOnly,
+  /// nothing may be added before clear().
   void seal();
-  /// What has become of it since it was sealed.
+  /// Returns its state since it was sealed.
   LentState look() const;
   /// The same, which is forgotten at once. Safe from any thread where it is sealed for the last time.
   LentState look_once() const;
-  /// What was found so far.
+  /// Returns true if no damage has been found so far.
   bool is_intact() const { return state_ == LentState::kIntact; }
   /// Empties it, to be filled anew; in other memory, if it was of no use any more.
   void clear();
@@ -132,7 +132,7 @@ class LentBlock {
     LentChunk chunk;
     std::size_t used = 0;
     std::size_t sealed = 0;                      ///< the first of them
-    std::optional<std::uint64_t> checksum = {};  ///< of these, where there is no own copy
+    std::optional<std::uint64_t> checksum = {};  ///< of these, if there is no own copy
 
     std::byte* own() const { return chunk.own ? chunk.own.get() : chunk.pages.data(); }
   };

@@ -10,7 +10,7 @@
 namespace topolet::plugin {
 namespace {
 
-/// Whether that makes `limit` of them within the window.
+/// Adds a strike. Returns true if that makes `limit` of them within the window.
 bool strike(std::deque<MisbehaviourTracker::Time>& times, MisbehaviourTracker::Time now, std::size_t limit) {
   times.push_back(now);
   if (times.size() > limit) times.pop_front();

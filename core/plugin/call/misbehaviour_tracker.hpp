@@ -1,4 +1,4 @@
-// How a plugin behaves, and when it is no longer asked.
+// Tracks how a plugin behaves, and when it is no longer asked.
 #pragma once
 
 #include <chrono>
@@ -10,7 +10,8 @@
 
 namespace topolet::plugin {
 
-/// What a container waits for, or an event, which comes with one; or a tick, between decisions.
+/// The purpose of a call: a vote, which a container waits for, or an event, which comes with one; or a tick, between
+/// decisions.
 enum class CallKind : std::uint8_t { kForVote, kForTick };
 
 /// Strikes of one plugin. Late votes, late ticks, and calls that threw, gave an invalid reply or wrote to what they
@@ -43,7 +44,7 @@ class MisbehaviourTracker {
   const std::string& why() const { return why_; }
   /// From when on a call is its trial; nothing: it is not quarantined, or until reset.
   std::optional<Time> trial_at() const;
-  /// Whether such a call may be its trial.
+  /// Returns true if such a call may be its trial.
   bool may_be_tried(Time now, CallKind kind) const;
   /// Such a call begins; what is recorded next is how it went.
   void begin_trial() { on_trial_ = suspension_.has_value(); }

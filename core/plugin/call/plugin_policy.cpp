@@ -116,7 +116,7 @@ std::size_t size_through(const Struct& given, Member Struct::*member) {
   return static_cast<std::size_t>(offset) + sizeof(Member);
 }
 
-/// What is wrong with the struct that a plugin gave for a capability; nothing also if it gave none.
+/// Returns the fault of the struct that a plugin gave for a capability; empty also if it gave none.
 template <class Struct, class Member>
 std::string fault_of(const Struct* given, const Capability<Struct, Member>& capability) {
   if (given == nullptr) return {};

@@ -98,7 +98,7 @@ class PluginPolicy final {
   template <class Struct, class Function, class Request, class Reply>
   CallStatus call(const Capability<Struct, Function>& capability, const Request* request, Reply& reply,
                   const Shown& shown);
-  /// What was written to while the call that has returned was running; nothing if nothing was.
+  /// Returns which memory was written to during the call that has just returned; nothing if none was.
   std::optional<CallFailure> look_at(const Shown& shown, const char* function);
 
   std::string name_;

@@ -9,7 +9,7 @@ std::optional<Error> PluginRecords::enter(const AskedCall& call, const char* mis
   PluginRecord& record = records_[call.plugin];
   quarantine_if_overlong(call.plugin, record);
   if (std::optional<Error> refused = refusal_of(call, record)) {
-    // Of a tick, nobody waits for an answer.
+    // Nobody waits for the answer of a tick.
     if (call.kind == CallKind::kForVote) ++record.seen.lost.not_asked;
     return refused;
   }
@@ -32,7 +32,7 @@ std::optional<Error> PluginRecords::enter(const AskedCall& call, const char* mis
 
 std::optional<Error> PluginRecords::refusal_of(const AskedCall& call, PluginRecord& record) {
   const MisbehaviourTracker& misbehaviour = record.misbehaviour;
-  // What it cannot do anyway is no trial.
+  // A call that the plugin cannot answer anyway is not a trial.
   if (misbehaviour.quarantined() && !(call.can && misbehaviour.may_be_tried(now(), call.kind))) {
     return Error{Code::kFailedPrecondition, fmt::format("{}: in quarantine: {}", call.plugin, misbehaviour.why())};
   }

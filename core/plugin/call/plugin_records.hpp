@@ -1,4 +1,4 @@
-// How each plugin has behaved since the start.
+// The behaviour of each plugin since the start.
 #pragma once
 
 #include <chrono>
@@ -75,7 +75,7 @@ class PluginRecords {
   void quarantine_if_overlong(const std::string& plugin, PluginRecord& record) TOPOLET_REQUIRES(mutex_);
   void record_failed_call(const std::string& plugin, PluginRecord& record, const std::string& what)
       TOPOLET_REQUIRES(mutex_);
-  /// Why the plugin must not be asked. A call in quarantine that is let through is its trial.
+  /// Returns why the plugin must not be asked. A call in quarantine that is let through is its trial.
   std::optional<Error> refusal_of(const AskedCall& call, PluginRecord& record) TOPOLET_REQUIRES(mutex_);
   void end_trial(const AskedCall& call, PluginRecord& record) TOPOLET_REQUIRES(mutex_);
   /// Counts and logs it. `what` begins with the plugin's name.

@@ -84,7 +84,7 @@ struct PolicyThread::Run : AbandonableTask {
 
   const std::shared_ptr<PluginRecords> records;
   AbandonableThread<Run>& thread;          ///< which lives as long as it runs this
-  std::optional<RealTime> decision_began;  ///< nothing: it is no decision, and may take as long as its calls
+  std::optional<RealTime> decision_began;  ///< nothing: it is not a decision, and may take as long as its calls
   Work work;
   std::vector<std::shared_ptr<GuardedPolicy>> policies;
   std::vector<placement::Vote> votes;  ///< the same, as the job sees them

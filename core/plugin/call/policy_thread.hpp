@@ -40,12 +40,12 @@ struct LostVotes {
   }
 };
 
-/// What is known of one plugin since the start.
+/// The statistics of one plugin since the start.
 struct PluginStatistics {
   std::string name;
   std::uint64_t calls = 0;
   LostVotes lost;
-  std::uint64_t late_ticks = 0;     ///< which are no votes
+  std::uint64_t late_ticks = 0;     ///< which are not votes
   std::uint64_t p99_us = 0;         ///< of the calls; an abandoned one counts as long as it was waited for
   bool has_abandoned_call = false;  ///< an abandoned call has not returned
   std::string quarantine;           ///< why it is not asked any more; empty = it is asked
@@ -75,8 +75,8 @@ class ViewCache;
 /// decision sees a lost vote like any other. On a busy machine a thread has not the CPU all the time; one that sleeps
 /// never uses it.
 ///
-/// A plugin is never called while an earlier call is still inside it. What puts it into quarantine, and when it is
-/// tried again, is MisbehaviourTracker's.
+/// A plugin is never called while an earlier call is still inside it. MisbehaviourTracker decides when it is put into
+/// quarantine and when it is tried again.
 ///
 /// Once a decision has taken Options::decision_time, attempts that were abandoned included, no call of it begins any
 /// more: those that are left answer DEADLINE_EXCEEDED, a lost vote that is not held against the plugin.
@@ -131,7 +131,7 @@ class PolicyThread {
                                 const std::function<std::shared_ptr<const TickSnapshot>()>& view)
       TOPOLET_EXCLUDES(run_mutex_);
 
-  /// How long from now until a plugin is due for tick(), by the injected clock; nothing if none wants ticks.
+  /// Returns the time until a plugin is due for tick(), by the injected clock; nothing if none wants ticks.
   std::optional<std::chrono::milliseconds> until_tick(const std::vector<PluginVote>& plugins) const;
 
   /// Counts an answer against the plugin that only the core could find invalid, such as one with a CPU that was not

@@ -83,7 +83,7 @@ const AbiRequest& ShownViews::request(const placement::PolicyRequest& request, c
   shown.view.reset();
   std::optional<placement::LedgerSnapshot> without_barred;
   if (request.exclusive && !request.ledger.barred.empty()) {
-    // Who wants CPUs of its own can have none on which others stay: to plugins these are not in the pool.
+    // A container that wants CPUs of its own can have none on which others stay: to plugins these are not in the pool.
     without_barred = request.ledger;
     without_barred->pool -= without_barred->barred;
   }

@@ -1,4 +1,4 @@
-// What plugins are shown in decisions and ticks, kept from one to the next.
+// Keeps the data that plugins are shown in decisions and ticks from one to the next.
 #pragma once
 
 #include <atomic>
@@ -16,12 +16,12 @@
 
 namespace topolet::plugin {
 
-/// What was shown last, to be shown again where nothing has changed: the topology changes rarely and is large; a ledger
-/// is shown to all plugins, in all requests of a decision, and in later ones until it changes.
+/// Keeps the data that was shown last, to be shown again if nothing has changed: the topology changes rarely and is
+/// large; a ledger is shown to all plugins, in all requests of a decision, and in later ones until it changes.
 ///
-/// Once something was written to that several plugins had been lent, each is lent memory *apart* from the others' for
-/// as long as the process lives: a thread of a plugin knows no addresses then but those of its own, and the next write
-/// is told to be its. Safe from any thread.
+/// Once memory that several plugins had been lent was written to, each is lent memory *apart* from the others' for as
+/// long as the process lives: a thread of a plugin then knows no addresses but those of its own, and the next write can
+/// be attributed to it. Safe from any thread.
 class ViewCache {
  public:
   ViewCache(std::shared_ptr<Log> log, Clock clock);
@@ -41,7 +41,7 @@ class ViewCache {
   /// From now on. `why` is what was found.
   void lend_apart(const std::string& why) TOPOLET_EXCLUDES(mutex_);
 
-  /// Whether the topology is as it was made; if not, it is made anew.
+  /// Checks that the topology is as it was made; if not, it is made anew.
   void look_at_topology() TOPOLET_EXCLUDES(mutex_);
   /// The same, but not more often than every ten seconds.
   void look_at_topology_now_and_then() TOPOLET_EXCLUDES(mutex_);
@@ -54,13 +54,13 @@ class ViewCache {
   std::shared_ptr<const AbiTopology> topology_ TOPOLET_GUARDED_BY(mutex_);
   std::map<std::string, std::shared_ptr<AbiLedger>> ledgers_ TOPOLET_GUARDED_BY(mutex_);
   std::map<std::string, std::shared_ptr<LentPool>> pools_ TOPOLET_GUARDED_BY(mutex_);
-  // What a thread may still write to must stay mapped.
+  // Memory that a thread may still write to must stay mapped.
   std::vector<std::shared_ptr<AbiLedger>> old_ledgers_ TOPOLET_GUARDED_BY(mutex_);
   std::vector<std::shared_ptr<const AbiTopology>> old_topologies_ TOPOLET_GUARDED_BY(mutex_);
   std::optional<std::chrono::steady_clock::time_point> looked_at_topology_ TOPOLET_GUARDED_BY(mutex_);
 };
 
-/// What plugins are shown in one attempt at a job. Not synchronised.
+/// The data that plugins are shown in one attempt at a job. Not synchronised.
 class ShownViews {
  public:
   explicit ShownViews(std::shared_ptr<ViewCache> cache) : cache_(std::move(cache)) {}
@@ -74,7 +74,7 @@ class ShownViews {
 
   /// Where memory is lent apart: whether this plugin has written to what it was lent before.
   bool were_written_by(const std::string& plugin);
-  /// What is shown from now on is made anew as far as it is of no use any more.
+  /// Makes data that is no longer usable anew when it is shown next.
   void forget();
 
   /// At the end.

@@ -239,8 +239,8 @@ std::int32_t TickReply::replace(std::uint32_t entry, std::uint32_t move_nodes, t
 
 namespace {
 
-/// What the call into a plugin that this thread is in writes to. A sink does not say so itself: it is lent, and a
-/// plugin may have written to it.
+/// The reply that the current call of this thread into a plugin writes to. A sink does not say so itself: it is lent,
+/// and a plugin may have written to it.
 struct OpenReply {
   SinkReply* reply = nullptr;
   const void* type = nullptr;

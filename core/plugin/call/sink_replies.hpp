@@ -1,4 +1,4 @@
-// What a plugin writes into the sink of a call: copied, and checked as far as possible without the ledger.
+// The replies that a plugin writes into the sink of a call: copied, and checked as far as possible without the ledger.
 #pragma once
 
 #include <topolet/adjust.h>
@@ -19,7 +19,7 @@
 
 namespace topolet::plugin {
 
-/// What the replies of all calls have in common: the first mistake, and whether the call was abandoned.
+/// The common part of the replies of all calls: the first mistake, and whether the call was abandoned.
 struct SinkReply {
   const std::atomic<bool>& call_abandoned;
   std::string fault = {};

@@ -1,4 +1,4 @@
-// Whether somebody reads the annotations that the configuration permits.
+// Checks that somebody reads the annotations that the configuration permits.
 #pragma once
 
 #include <vector>

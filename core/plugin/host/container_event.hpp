@@ -1,4 +1,4 @@
-// What plugins are told between decisions, and what they may request then.
+// The events that plugins receive between decisions, and the requests that they may make then.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ struct ContainerEvent {
   std::shared_ptr<const topology::Topology> topology;
 };
 
-/// What a tick sees.
+/// The state that a tick sees.
 struct TickSnapshot {
   std::shared_ptr<const topology::Topology> topology;
   placement::LedgerSnapshot ledger;

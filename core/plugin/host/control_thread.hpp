@@ -24,7 +24,7 @@ class ControlThread {
     std::chrono::milliseconds limit{10000};  ///< for each call
     std::shared_ptr<Log> log = make_silent_log();
   };
-  /// Must own all that it uses: it may go on after it was abandoned. What it throws is logged.
+  /// Must own all that it uses: it may go on after it was abandoned. Its exceptions are logged.
   using Work = std::function<void()>;
   using Post = std::function<void(const std::string& plugin, const char* call, Work work)>;
 

@@ -62,7 +62,7 @@ std::vector<Crash> crashes_of(const std::vector<Crash>& crashes, const std::stri
 
 std::chrono::milliseconds time_of(const Crash& crash) { return std::chrono::milliseconds(crash.at_ms); }
 
-/// How many there were within the window that ends with `last`, itself included.
+/// Returns the number of crashes within the window that ends with `last`, itself included.
 std::size_t count_until(const std::vector<Crash>& crashes, const Crash& last) {
   const auto counts = [&](const Crash& crash) {
     return crash.plugin == last.plugin && crash.at_ms <= last.at_ms && last.at_ms - crash.at_ms <= kWindowMs;

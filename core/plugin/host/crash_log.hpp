@@ -22,9 +22,9 @@ struct Crash {
   friend bool operator==(const Crash&, const Crash&) = default;
 };
 
-/// A small file: one line a crash. What the crash handler appended since the last start begins with "! ". Three crashes
-/// of a plugin in ten minutes put it into quarantine, and that is remembered until the plugin is reset; others are
-/// forgotten after ten minutes. Safe from any thread.
+/// A small file: one line a crash. Lines that the crash handler appended since the last start begin with "! ". Three
+/// crashes of a plugin in ten minutes put it into quarantine, and that is remembered until the plugin is reset; others
+/// are forgotten after ten minutes. Safe from any thread.
 class CrashLog {
  public:
   /// Opens the file or makes it (0600), and its directory (0700) if that is absent and `may_make_directory`. Lines that
@@ -33,10 +33,10 @@ class CrashLog {
   static Result<std::unique_ptr<CrashLog>> open(const std::filesystem::path& file, std::int64_t now_ms,
                                                 bool may_make_directory = true);
 
-  /// What open() would return, without making or changing anything; it can only be asked.
+  /// Returns the same as open() would, without making or changing anything; it can only be asked.
   static Result<std::unique_ptr<CrashLog>> read(const std::filesystem::path& file, std::int64_t now_ms);
 
-  /// Why new crashes are not kept over a restart; empty if they are.
+  /// Returns why new crashes are not kept over a restart; empty if they are.
   const std::string& why_not_kept() const { return not_kept_; }
 
   /// Where the crash handler appends.
@@ -51,7 +51,7 @@ class CrashLog {
   /// The same for people, one line each: how many crashes of the plugin there were, and what follows.
   std::vector<std::string> describe_new_crashes() const TOPOLET_EXCLUDES(mutex_);
 
-  /// Why the plugin is not to be asked; empty if it may be.
+  /// Returns why the plugin is not to be asked; empty if it may be.
   std::string why_quarantined(const std::string& plugin) const TOPOLET_EXCLUDES(mutex_);
   /// True if one of the remembered crashes was, or may have been caused, while the plugin was loaded or created: doing
   /// that again would crash again.

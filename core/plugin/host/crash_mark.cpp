@@ -20,7 +20,7 @@
 #include "core/base/forked_child.hpp"
 #include "core/plugin/host/lent_pages.hpp"
 
-/// What pthread_atfork() calls, which takes back what a program registered before the destructors of libraries run.
+/// The function behind pthread_atfork(), which takes back a program's handlers before the destructors of libraries run.
 // NOLINTNEXTLINE(bugprone-reserved-identifier): the C library's
 extern "C" int __register_atfork(void (*prepare)(), void (*parent)(), void (*child)(), void* of_library);
 
@@ -121,8 +121,8 @@ const char* owner_on_stack(std::uintptr_t stack) {
   return nullptr;
 }
 
-/// Which plugin this thread is in. Of the host's threads their marks say so; on others, such as a plugin may have
-/// started, their functions do.
+/// Returns the plugin that this thread is in. Threads of the host have a mark that tells it; on others, such as a
+/// plugin may have started, their functions tell it.
 PluginCall current_plugin_call(const Registers& registers) {
   if (t_plugin_call.plugin != nullptr || t_is_hosts || ::gettid() == ::getpid()) return t_plugin_call;
   const char* plugin = owner_of(registers.instruction);

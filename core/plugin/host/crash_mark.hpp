@@ -1,4 +1,4 @@
-// Which plugin a thread is inside of, for the moment it crashes there.
+// Marks the plugin that a thread is inside of, for the moment it crashes there.
 #pragma once
 
 #include <array>
@@ -47,7 +47,7 @@ void register_code_of(const std::string& plugin, void* handle);
 /// The `call` of a crash on a thread that the plugin started.
 inline constexpr const char* kOwnThread = "own-thread";
 
-/// How a plugin crashed that wrote to pages which is_read_only_lent() knows; other crashes go by their signal.
+/// The name of a crash by a write to pages which is_read_only_lent() knows; other crashes go by their signal.
 inline constexpr const char* kLentMemoryCrash = "SIGSEGV-in-lent-memory";
 
 /// Such a word, or the name of a signal, for people.

@@ -15,7 +15,7 @@
 namespace topolet::plugin {
 namespace {
 
-/// More is no note that a linker makes.
+/// The largest note that is read; linkers do not make larger ones.
 constexpr std::size_t kMaxNoteBytes = 64 << 10;
 
 /// The notes of one segment, one after the other: a header, a name and a description, both padded to `align`.

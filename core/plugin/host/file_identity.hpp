@@ -1,4 +1,4 @@
-// Which version of a library a file is.
+// Identifies the version of a library file.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What plugins keep, without a database.
+// Keeps the values of plugins without a database.
 #pragma once
 
 #include <cstddef>

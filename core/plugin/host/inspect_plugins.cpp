@@ -44,7 +44,7 @@ config::OptionSpec decode(const Json& json) {
           .maximum = json["maximum"]};
 }
 
-/// What a child says: its error, or what it found.
+/// Returns a child's error as the text that it passes on.
 std::string failed(const Error& error) {
   return Json{{"error", error.message}}.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
@@ -55,7 +55,7 @@ struct Allowance {
   milliseconds used{0};
 };
 
-/// What the child said, or an error that names the plugin.
+/// Returns the child's result, or an error that names the plugin.
 Result<Json> ask_child(const std::string& plugin, Allowance& time,
                        const std::function<std::string(const Progress&)>& work) {
   using Kind = ChildEnd::Kind;
@@ -99,7 +99,7 @@ std::string say_options(const std::filesystem::path& plugin_dir, const std::stri
                                                                                 Json::error_handler_t::replace);
 }
 
-/// What an instance warns of while it is created: of options that are not what somebody meant.
+/// Gathers an instance's warnings while it is created, about options that may not be as intended.
 class Warnings : public spdlog::sinks::base_sink<std::mutex> {
  public:
   std::vector<std::string> take() {
@@ -183,8 +183,8 @@ std::optional<std::vector<std::string>> annotations_in(const Json& said) {
   return said["annotations"].get<std::vector<std::string>>();
 }
 
-/// What an instance says of itself, unless its own section has a mistake or it cannot be created, which is noted in
-/// `found`. `load_time`: how long loading took.
+/// Returns an instance's description of itself, unless its own section has a mistake or it cannot be created, which is
+/// noted in `found`. `load_time`: the time that loading took.
 std::optional<Json> create_in_child(const config::RawConfig& raw, const config::PluginOptions& options,
                                     milliseconds load_time, PluginInspection& found) {
   const auto is_its = [&](const config::ConfigMistake& mistake) { return is_of_section(raw, mistake, options.name); };

@@ -1,4 +1,4 @@
-// What load_config() and RunningPlugins would find, found in processes of their own: whatever a plugin does there ends
+// Finds what load_config() and RunningPlugins would, in processes of their own: whatever a plugin does there ends
 // there.
 #pragma once
 
@@ -17,7 +17,7 @@ struct PluginInspection {
   std::vector<config::ConfigMistake> warnings;  ///< what they warn of when they are created, in their own words
   /// Those that the daemon will not start, as they crashed it too often before. They were left alone here too.
   std::vector<std::string> not_started;
-  /// What is read with these plugins. One that could not be created does not say what it reads.
+  /// The annotations that are read with these plugins. One that could not be created does not say what it reads.
   placement::KnownAnnotations annotations;
 };
 

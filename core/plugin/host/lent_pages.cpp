@@ -27,7 +27,7 @@ std::array<PageRange, 256> g_read_only;
 
 std::uintptr_t number_of(const void* address) { return reinterpret_cast<std::uintptr_t>(address); }  // NOLINT
 
-/// 0 if there is no place left.
+/// Lists read-only pages. Returns their slot; 0 if there is no place left.
 std::size_t list_read_only(std::uintptr_t begin, std::size_t size) {
   for (std::size_t slot = 1; slot < g_read_only.size(); ++slot) {
     std::uintptr_t free = 0;

@@ -36,9 +36,9 @@ class LentPages {
   // A plugin may have unmapped the pages, or changed their protection. Where record_crashes_to() has been called, the
   // following do not crash then.
 
-  /// What has become of them, if they held these bytes at their beginning and could be written to.
+  /// Returns their state, if they held these bytes at their beginning and could be written to.
   LentState state_beside(const std::byte* bytes, std::size_t count) const;
-  /// Of their beginning; nothing if it cannot be read.
+  /// Returns the checksum of their beginning; nothing if it cannot be read.
   std::optional<std::uint64_t> checksum(std::size_t count) const;
   /// False if they cannot be written to.
   bool write(std::size_t at, const std::byte* bytes, std::size_t count);
@@ -57,8 +57,8 @@ class LentPages {
 /// For the crash handler: does not return if this thread faulted in a function of LentPages that does not crash.
 void leave_faulty_access();
 
-/// Whether the address lies in pages that are lent and read-only. Async-signal-safe. Beyond the first 255 LentPages
-/// that are read-only at a time, nobody knows; they are read-only all the same.
+/// Returns true if the address lies in pages that are lent and read-only. Async-signal-safe. Knows only the first 255
+/// LentPages that are read-only at a time; further ones are read-only all the same.
 bool is_read_only_lent(const void* address);
 
 }  // namespace topolet::plugin

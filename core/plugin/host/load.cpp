@@ -28,8 +28,8 @@ Error refuse(const std::string& name, std::string why) {
   return {Code::kFailedPrecondition, fmt::format("plugin {}: {}", name, why)};
 }
 
-/// What dlerror said. Boost 1.74 wraps it: "… (dlerror system message: PATH: WORDS): Bad file descriptor"; a version
-/// that wraps it otherwise is shown as it is.
+/// Returns dlerror's message. Boost 1.74 wraps it: "… (dlerror system message: PATH: WORDS): Bad file descriptor"; a
+/// version that wraps it otherwise is shown as it is.
 std::string loader_message(const std::string& what, const std::string& path) {
   const auto begin = what.find(path + ": ");
   if (begin == std::string::npos) return sanitize_text(view_of(what));

@@ -27,7 +27,7 @@ struct LoadedConfig {
   std::vector<std::string> mistakes() const;
 };
 
-/// What loading goes by besides the configuration.
+/// The parts that loading uses besides the configuration.
 struct LoadDeps {
   ControlThread* thread = nullptr;    ///< null: plugins are loaded on the calling thread, without a limit
   const CrashLog* crashes = nullptr;  ///< null: earlier crashes do not matter

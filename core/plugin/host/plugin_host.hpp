@@ -19,7 +19,8 @@
 
 namespace topolet::plugin {
 
-/// How many lines a plugin may log: `kBurstLines` at once, and `kLinesPerSecond` in the long run. Safe from any thread.
+/// Limits the lines that a plugin may log: `kBurstLines` at once, and `kLinesPerSecond` in the long run. Safe from any
+/// thread.
 class LogRateLimiter {
  public:
   using Time = std::chrono::steady_clock::time_point;
@@ -36,7 +37,7 @@ class LogRateLimiter {
   std::uint64_t dropped_ TOPOLET_GUARDED_BY(mutex_) = 0;
 };
 
-/// How many values a plugin may keep.
+/// The number of values that a plugin may keep.
 inline constexpr std::size_t kMaxStateKeys = 4096;
 
 /// The host as one instance sees it. Must outlive the instance. Its view is safe from any thread.

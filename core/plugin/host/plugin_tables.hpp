@@ -1,4 +1,4 @@
-// Whether what a plugin says in its tables can be read at all: pointers, sizes and counts are the plugin's word.
+// Checks that a plugin's tables can be read at all: their pointers, sizes and counts are the plugin's own.
 #pragma once
 
 #include <topolet/abi.h>
@@ -11,18 +11,19 @@ namespace topolet::plugin {
 
 /// No struct of any version is longer.
 inline constexpr std::size_t kSaneStructBytes = 4096;
-/// Of texts that are cut at kMaxPluginTextBytes, and of names.
+/// The limit of texts that are cut at kMaxPluginTextBytes, and of names.
 inline constexpr std::size_t kSaneTextBytes = 64 << 10;
-/// Of the elements of a list.
+/// The limit of the number of elements in a list.
 inline constexpr std::size_t kSaneCount = 1024;
 
-/// What is wrong, as the end of a sentence that begins with what is meant: "is null, with a length of 3". Empty if it
-/// can be read.
+/// Returns the fault as the end of a sentence whose subject is the text: "is null, with a length of 3". Empty if it can
+/// be read.
 std::string fault_of_text(topolet_str text);
 std::string fault_of_list(const void* items, std::size_t count);
-/// Of an array whose elements are `stride` apart and have at least `least` bytes, aligned as for pointers.
+/// Returns the fault of an array whose elements are `stride` apart and have at least `least` bytes, aligned as for
+/// pointers.
 std::string fault_of_array(const void* items, std::size_t count, std::size_t stride, std::size_t least);
-/// Of the size that a struct says it has.
+/// Returns the fault of the size that a struct says it has.
 std::string fault_of_size(std::uint32_t struct_size, std::size_t least);
 
 }  // namespace topolet::plugin

@@ -1,4 +1,5 @@
-// Whether a file may be loaded into the daemon: who could have written it, and is it a library for this machine.
+// Checks that a file may be loaded into the daemon: who could have written it, and whether it is a library for this
+// machine.
 #pragma once
 
 #include <filesystem>

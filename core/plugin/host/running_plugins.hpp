@@ -72,10 +72,10 @@ class RunningPlugins {
     policy_thread_.report_invalid_reply(plugin, what);
   }
 
-  /// What is read with these plugins. One that is not running does not say what it reads.
+  /// Returns the annotations that are read with these plugins. One that is not running does not say what it reads.
   placement::KnownAnnotations annotations() const TOPOLET_EXCLUDES(mutex_);
 
-  /// Whether an enabled plugin has this capability.
+  /// Returns true if an enabled plugin has this capability.
   bool has(std::string_view capability) const TOPOLET_EXCLUDES(mutex_);
   /// See PolicyThread.
   void publish(std::shared_ptr<const ContainerEvent> container_event) {
@@ -96,7 +96,7 @@ class RunningPlugins {
   /// Adds those that are not among them. They stay mapped, whatever becomes of what they were loaded for.
   void add_libraries(const std::vector<PluginLibrary>& libraries) TOPOLET_EXCLUDES(mutex_);
 
-  /// Of decisions and events; see PolicyThread.
+  /// Returns true if calls of decisions or events were abandoned; see PolicyThread.
   bool has_abandoned_calls() const { return policy_thread_.has_abandoned_calls(); }
 
  private:

@@ -9,8 +9,8 @@ namespace topolet::plugin {
 inline constexpr std::size_t kStrikes = 3;
 inline constexpr std::chrono::minutes kStrikeWindow{10};
 
-/// Whether kStrikes of `strikes`, which are in the order of time, lie within kStrikeWindow. `time_of` gives the time of
-/// one.
+/// Returns true if kStrikes of `strikes`, which are in the order of time, lie within kStrikeWindow. `time_of` gives the
+/// time of one.
 template <class List, class TimeOf>
 bool has_struck_out(const List& strikes, TimeOf time_of) {
   for (std::size_t last = kStrikes - 1; last < strikes.size(); ++last) {
