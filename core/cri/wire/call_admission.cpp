@@ -10,9 +10,9 @@
 namespace topolet::cri {
 namespace {
 
-/// How long a call waits while the runtime has few, and how often that is looked at.
+/// The time that a call waits while the runtime has few, and between two checks of that.
 constexpr std::chrono::milliseconds kLookAgain{20};
-/// How long it waits at the most where memory is not short.
+/// The longest time that it waits if memory is not short.
 constexpr std::chrono::milliseconds kLongestWait{1000};
 
 }  // namespace
@@ -29,7 +29,8 @@ ClientCalls::Load ClientCalls::load() const {
   return load;
 }
 
-/// To be called when the bytes are counted no more. Who leaves a large answer does not make up for it with small ones.
+/// To be called when the bytes are counted no more. A client that leaves a large answer unread does not make up for it
+/// by reading small ones.
 void ClientCalls::note_read(std::size_t response_bytes) {
   if (response_bytes == 0) return;
   const auto since = unread_since_.load();

@@ -1,4 +1,4 @@
-// Whose calls go on to the runtime, and when.
+// Decides which calls go on to the runtime, and when.
 //
 // gRPC takes as many calls of a client as come, and the runtime would get them all at once; a client that calls without
 // end, and perhaps reads no answer, would fill the memory and keep the runtime busy for everybody. So each call has a
@@ -7,7 +7,7 @@
 //  - A client begins with few at a time and gets one more for each that is answered, up to its share of all.
 //  - Calls may last long. One that has waited for a moment goes while the runtime has few, and in any case after a
 //    second.
-//  - While memory is short, one of a client goes so each second: what goes may last for minutes.
+//  - While memory is short, one of a client goes so each second: it may then last for minutes.
 //  - For a client that leaves much unread neither holds.
 //
 // Streams may be endless, and so never wait; of them, too, there are only so many.
@@ -47,10 +47,10 @@ class ClientCalls {
     std::chrono::milliseconds unread_for{0};
     std::uint64_t answered = 0;  ///< how many calls the client has got the whole answer of
     std::uint64_t arrived = 0;   ///< how many have come so far
-    /// Of the calls that are under way, those whose header has come, but not the message.
+    /// The calls under way whose header has come, but not the message.
     std::size_t awaited_requests = 0;
   };
-  /// Of a client of topoletd itself: the socket that it connected to. None of those of the kubelet's.
+  /// `own_socket`: the socket of topoletd itself that the client connected to; none for those of the kubelet's.
   explicit ClientCalls(std::optional<OwnSocket> own_socket = std::nullopt, Clock clock = {})
       : own_socket_(own_socket), clock_(std::move(clock)) {}
 
@@ -95,7 +95,8 @@ class CallAdmission {
   /// A field of metadata, beside its bytes: each is kept more than once, in maps.
   static constexpr std::size_t kFieldBytes = 256;
   static constexpr std::size_t kFirstCalls = 2;
-  /// What clients have at the runtime at a time is shared out between those that have any; each has a few.
+  /// The calls that all clients together have at the runtime at a time, shared out between those that have any; each
+  /// has a few.
   static constexpr std::size_t kCallsOfAll = 1024;
   static constexpr std::size_t kLeastCalls = 8;
   static constexpr std::size_t kCallsWhenShort = 8;

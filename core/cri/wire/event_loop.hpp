@@ -15,7 +15,7 @@
 
 namespace topolet::cri {
 
-/// What the queue hands back.
+/// A tag that the queue hands back.
 class CompletionTag {
  public:
   virtual void on_event(bool ok) = 0;

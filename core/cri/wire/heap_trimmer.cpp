@@ -11,7 +11,7 @@ namespace {
 
 /// Less is not worth the time that the allocator is held up for.
 constexpr std::size_t kMinTrimBytes = 16 << 20;
-/// How much the memory in use of an idle process may vary between two checks.
+/// The change in the memory in use of an idle process that is allowed between two checks.
 constexpr std::size_t kGrowthAtRestBytes = 1 << 20;
 
 }  // namespace

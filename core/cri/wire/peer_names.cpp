@@ -15,7 +15,7 @@ namespace topolet::cri {
 namespace {
 
 constexpr std::string_view kPrefix = "topolet-client-";
-/// As gRPC writes a name that is no path.
+/// gRPC's prefix of a name that is not a path.
 constexpr std::string_view kScheme = "unix-abstract:";
 
 int plain_getpeername(int fd, sockaddr* address, socklen_t* size) {
@@ -25,7 +25,7 @@ int plain_getpeername(int fd, sockaddr* address, socklen_t* size) {
   return kNext != nullptr ? kNext(fd, address, size) : static_cast<int>(::syscall(SYS_getpeername, fd, address, size));
 }
 
-/// The address of a peer with the name, cut off where there is no room, as the kernel does it.
+/// Writes the address of a peer with the name, cut off where there is no room, as the kernel does it.
 void write_name(ino_t inode, sockaddr* address, socklen_t room, socklen_t* size) {
   sockaddr_un named{};
   named.sun_family = AF_UNIX;

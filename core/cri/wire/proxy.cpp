@@ -42,7 +42,7 @@ void set_server_arguments(grpc::ServerBuilder& builder, const MessageLimits& lim
   // A client may ping as often as it likes: gRPC would otherwise disconnect it.
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PING_STRIKES, 0);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
-  // Who connects and says nothing is let go.
+  // A client that connects and sends nothing is disconnected.
   builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, 10000);
 }
 
@@ -59,8 +59,8 @@ void hand_over(UniqueFd connection, grpc::experimental::ExternalConnectionAccept
   acceptor.HandleNewConnection(&parameters);
 }
 
-/// Whether the call came in by the acceptor with local credentials. They put nothing on the wire: it is by the name of
-/// their security type that the two acceptors of one server are told apart.
+/// Returns true if the call came in by the acceptor with local credentials. They put nothing on the wire: the name of
+/// their security type tells the two acceptors of one server apart.
 bool is_of_own_client(grpc::ServerContext& context) {
   // As grpc::AuthContext does it, but without a copy for each call.
   const std::unique_ptr<grpc_auth_context, decltype(&grpc_auth_context_release)> auth(
@@ -208,7 +208,7 @@ void Proxy::Server::ask_to_reconnect(std::vector<UniqueFd> connections) {
   const auto shared = std::make_shared<std::vector<UniqueFd>>(std::move(connections));
   const auto send = [shared](bool is_nothing_written) {
     for (const UniqueFd& connection : *shared) {
-      // What the client has not read may be half of a frame.
+      // The unread bytes may end in the middle of a frame.
       if (is_nothing_written || unread_by_peer(connection.get()) == 0) send_goaway(connection.get());
     }
   };

@@ -26,13 +26,13 @@ struct ProxyOptions {
   std::string image_endpoint = {};  ///< where ImageService calls go; empty: the runtime's
   int max_message_bytes = 64 << 20;
   int max_metadata_bytes = 16 << 20;
-  /// How long stop() waits for the unary calls it serves.
+  /// The time that stop() waits for the unary calls it serves.
   std::chrono::milliseconds drain_timeout{2000};
   Clock clock = {};  ///< of how long calls wait for their turn; see CallAdmission
 };
 
-/// What the core wants to see. Method names are short ones ("CreateContainer") and mean RuntimeService of v1 and
-/// v1alpha2. All functions run on the I/O thread and must not block.
+/// The events that the core wants to see. Method names are short ones ("CreateContainer") and mean RuntimeService of v1
+/// and v1alpha2. All functions run on the I/O thread and must not block.
 struct ProxyHooks {
   std::set<std::string, std::less<>> intercepted;
   std::function<void(std::shared_ptr<Call>)> on_call;
@@ -66,14 +66,14 @@ class Proxy final : public Runtime {
   void start();
   /// Serves one client on its connected, non-blocking socket. Its calls are known as such while the result lives.
   std::shared_ptr<ClientCalls> accept(UniqueFd connection);
-  /// Whether there is little memory left: then each client has few calls at a time at the runtime.
+  /// Sets whether there is little memory left: then each client has few calls at a time at the runtime.
   void set_memory_short(bool is_short);
   /// The same for a client of topoletd itself: none of its calls goes to the runtime, all of them to `on_own_call`, and
   /// no call of the other clients does. (A second gRPC server would need a second thread that polls, and in one process
   /// such threads take each other's events.) Its calls are refused once the result is let go.
   std::shared_ptr<ClientCalls> accept_own(UniqueFd connection, OwnSocket socket);
 
-  /// Whether the channel to the runtime is up.
+  /// Returns true if the channel to the runtime is up.
   bool connected() const;
 
   /// As Runtime::call; after stop() `done` runs at once, on the caller's thread, with UNAVAILABLE.
@@ -84,10 +84,10 @@ class Proxy final : public Runtime {
   /// after stop(). Any thread.
   void post(std::function<void()> work);
 
-  // How another process takes this one's place without failing a call, in the order of its steps.
+  // The steps, in order, by which another process takes this one's place without failing a call.
 
   /// Has the clients of these connections, duplicates of ones that were accepted, make their next calls on new
-  /// connections. What is under way on the old ones goes on. Does not wait.
+  /// connections. Calls under way on the old ones go on. Does not wait.
   void ask_to_reconnect(std::vector<UniqueFd> connections);
   /// From here on, new calls go to the topoletd that will listen on `endpoint`, and the core gets none. Once.
   void forward_to(const std::string& endpoint);

@@ -1,4 +1,4 @@
-// What every relayed call needs of the proxy.
+// The parts of the proxy that every relayed call needs.
 #pragma once
 
 #include <atomic>
@@ -91,7 +91,7 @@ class CallsUnderWay {
   std::map<const Call*, std::weak_ptr<Call>> calls_ TOPOLET_GUARDED_BY(mutex_);
 };
 
-/// What the core asked for of one call, by the hooks.
+/// The hooks of the core that match one call.
 struct MatchedHooks {
   bool intercepted = false;
   bool observed = false;

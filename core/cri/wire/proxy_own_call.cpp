@@ -7,8 +7,8 @@
 namespace topolet::cri {
 namespace {
 
-/// What topoletd is asked is short, though Watch.Fits names all containers that a node waits for. The limit of the
-/// runtime's messages is for those.
+/// Returns the size limit of requests to topoletd. They are short, though Watch.Fits names all containers that a node
+/// waits for. The limit of the runtime's messages is for those.
 std::size_t max_request_bytes(OwnSocket socket) { return socket == OwnSocket::kControl ? 64 << 10 : 1 << 20; }
 
 /// Answers the client at the latest when nobody holds it any more.

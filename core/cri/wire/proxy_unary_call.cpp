@@ -61,15 +61,16 @@ bool UnaryCall::is_for_core() {
   return false;
 }
 
-/// A call that was cancelled brings no message either, and the runtime should not see it. Which of the two it is, the
-/// next event on the queue tells: the alarm comes after it.
+/// Waits for the end of a call without a message. A cancelled call brings no message either, and the runtime should not
+/// see it. The next event on the queue tells the two apart: the alarm comes after it.
 void UnaryCall::await_end_without_message() {
   no_message_alarm_ = std::make_unique<grpc::Alarm>();
   no_message_alarm_->Set(proxy_->loop.queue(), std::chrono::system_clock::now(),
                          no_message_op_.arm(shared_from_this()));
 }
 
-/// What becomes of a call that brings no message is for the runtime to say; gRPC can send such a one as a stream only.
+/// Relays a call that brings no message. The runtime decides what to answer; gRPC can send such a call as a stream
+/// only.
 void UnaryCall::relay_without_message(bool) {
   {
     MutexLock lock(mutex_);

@@ -28,14 +28,14 @@ grpc::ChannelArguments channel_arguments(const MessageLimits& limits) {
   return arguments;
 }
 
-// What gRPC's C core (1.51) says when it ends a call that had reached the connection.
+// The messages of gRPC's C core (1.51) when it ends a call that had reached the connection.
 constexpr std::array<std::string_view, 9> kTransportFailures = {
     "Broken pipe",     "Connection reset by peer", "Endpoint read failed",
     "GOAWAY received", "Received RST_STREAM",      "Received message larger than max (",
     "Socket closed",   "Stream removed",           "keepalive watchdog timeout",
 };
 
-/// How often a channel whose state does not change is looked at all the same.
+/// The time after which a channel whose state does not change is checked all the same.
 constexpr std::chrono::milliseconds kWatchPeriod{500};
 
 /// A failure before the call reached a connection is told by the debug string. For one after that the transport makes

@@ -13,7 +13,7 @@
 
 namespace topolet::cri {
 
-/// What both sides of the proxy accept at most.
+/// The largest messages that both sides of the proxy accept.
 struct MessageLimits {
   int message_bytes = 64 << 20;
   int metadata_bytes = 16 << 20;
@@ -60,7 +60,7 @@ class Upstream {
 /// Keeps a channel connected and tells when it goes down, and when it is connected again after that.
 class ConnectionWatch final : public CompletionTag {
  public:
-  /// Both run on the I/O thread. Of an outage that is over before anyone looks, only its end is told.
+  /// Both run on the I/O thread. After an outage that is over before it is noticed, only on_connected is called.
   struct Handlers {
     std::function<void()> on_disconnected;
     std::function<void()> on_connected;
