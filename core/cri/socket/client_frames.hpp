@@ -1,4 +1,4 @@
-// What a client has sent that is not part of a complete request yet.
+// The bytes that a client has sent and that are not part of a complete request yet.
 #pragma once
 
 #include <array>
@@ -12,7 +12,7 @@ namespace topolet::cri {
 /// time.
 class ClientFrames {
  public:
-  /// What a call costs whose header has come, however short the header is: in memory while it lasts, and in the time
+  /// The cost of a call whose header has come, however short the header is: in memory while it lasts, and in the time
   /// that it takes to begin, as if so many bytes had been sent.
   static constexpr std::size_t kCallMemoryBytes = 16 << 10;
   static constexpr std::size_t kCallWorkBytes = 256 << 10;
@@ -26,12 +26,12 @@ class ClientFrames {
   /// Takes the bytes that came next; returns what work they are, in bytes of a large message.
   std::size_t take(const unsigned char* bytes, std::size_t size);
 
-  /// What was sent of requests that are not complete, and all else since the last complete request: pings, settings,
-  /// requests that were cancelled.
+  /// Returns the bytes sent of requests that are not complete, and all else since the last complete request: pings,
+  /// settings, requests that were cancelled.
   std::size_t unfinished_bytes() const { return calls_bytes_ + other_bytes_; }
-  /// How many have begun and were not cancelled by the client before they were complete.
+  /// Returns the number of requests that have begun and were not cancelled by the client before they were complete.
   std::uint64_t begun_requests() const { return begun_requests_; }
-  /// How many requests were complete.
+  /// Returns the number of complete requests.
   std::uint64_t complete_requests() const { return complete_requests_; }
   /// The client is sending a large message, as opposed to many small frames.
   bool in_message() const { return in_message_; }
@@ -57,7 +57,7 @@ class ClientFrames {
   std::uint8_t flags_ = 0;
   std::uint32_t stream_ = 0;
   bool header_ends_request_ = false;  ///< the header that is coming in says that nothing follows it
-  /// What comes next of a header's fields (HPACK, RFC 7541).
+  /// The next part of a header's fields (HPACK, RFC 7541).
   enum class Next : std::uint8_t { kField, kRestOfIndex, kName, kValue, kRestOfLength };
   Next next_ = Next::kField;
   Next after_number_ = Next::kField;

@@ -32,8 +32,8 @@ constexpr std::size_t kFirstTurnWork = 256 << 10;
 constexpr std::size_t kTurnWork = 2 << 20;
 constexpr std::size_t kMessageTurnWork = 256 << 10;
 constexpr std::chrono::microseconds kTurnTime{500};
-/// How much is read at a time. gRPC works through all that it got before it asks for more, so it gets little of what
-/// may take long: a header of many fields, or many small frames.
+/// The number of bytes that are read at a time. gRPC works through all that it got before it asks for more, so it gets
+/// little of input that may take long: a header of many fields, or many small frames.
 constexpr std::size_t kFirstReadBytes = 256;
 constexpr std::size_t kReadBytes = 4 << 10;
 constexpr std::size_t kMessageReadBytes = 256 << 10;
@@ -71,7 +71,7 @@ std::array<std::atomic<Part*>, kMostDescriptors / kPartDescriptors> parts{};
 std::atomic<std::uint64_t> all_bytes = 0;
 
 constexpr std::uint64_t kNever = std::numeric_limits<std::uint64_t>::max();
-/// Who wants to hear when so much has been read in all.
+/// A descriptor to be woken when a total number of bytes has been read.
 struct Waiter {
   std::atomic<int> fd = -1;  ///< −1: nobody
   std::atomic<std::uint64_t> wake_at = kNever;

@@ -1,11 +1,11 @@
-// What gRPC reads from the clients' connections: how much, of which client, and how long it stays with one of them.
+// Controls how gRPC reads from the clients' connections: how much, from which client, and how long it stays with one.
 //
 // gRPC 1.51 tells nothing about a request whose header or message is not complete, holds no client to a limit there,
-// and has no turns: a client that sends faster than it is read keeps the only I/O thread for itself. What it reads it
-// reads with recvmsg(), though. This file defines recvmsg() for the whole process (a program's own function takes
-// precedence over the C library's), and does two things for the descriptors that it was told of:
+// and has no turns: a client that sends faster than it is read keeps the only I/O thread for itself. gRPC always reads
+// with recvmsg(), though. This file defines recvmsg() for the whole process (a program's own function takes precedence
+// over the C library's), and does two things for the registered descriptors:
 //
-//  - It follows the frames of what is read (client_frames.hpp), so that one can see who holds how much memory.
+//  - It follows the frames of the bytes read (client_frames.hpp), so that one can see who holds how much memory.
 //  - It ends a turn after a while by saying EAGAIN although there is more. gRPC then waits to be woken, which resume()
 //    does: connections that have more to read are resumed one at a time, and whoever has little to say is served in
 //    between.
@@ -54,7 +54,7 @@ Reads look_at(const Followed& followed);
 /// The connection gets its next turn. `duplicate_fd`: another descriptor of it.
 void resume(const Followed& followed, int duplicate_fd);
 
-/// What has been read from all sockets, those of runtimes too.
+/// Returns the number of bytes read from all sockets, those of runtimes too.
 std::uint64_t total_bytes();
 /// Has `wake_fd` written to once `bytes` more have been read, in place of what was asked for it before. So many may
 /// wait at a time, one for each guard of a process; further ones are not woken.

@@ -19,7 +19,8 @@ double merit(std::uint64_t answered) {
   return static_cast<double>(std::min(answered + 1, kMost));
 }
 
-/// How much an answer counts that has not been read for so long: anyone takes a moment for a large one.
+/// Returns the share of an answer that counts after it has not been read for so long: any client takes a moment for a
+/// large one.
 double share_unread(std::chrono::milliseconds time) {
   constexpr double kLeast = 0.05;
   return std::clamp(std::chrono::duration<double>(time).count(), kLeast, 1.0);

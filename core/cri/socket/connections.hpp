@@ -24,13 +24,13 @@ class Connections {
 
   /// `process` is the one at the other end, as the kernel names it.
   void add(UniqueFd duplicate, pid_t process, const client_reads::Followed& followed = {});
-  /// What is known of its calls.
+  /// Sets the counts of its calls.
   void set_calls(int fd, std::shared_ptr<const ClientCalls> calls);
   void remove(int fd);
   /// Nothing more is read of it, as if its client had closed.
   void end_reading(int fd);
   void disconnect_all_connections();
-  /// Of the duplicates.
+  /// Returns the duplicates of all connections.
   std::vector<UniqueFd> duplicates() const;
   pid_t process_of(int fd) const;
 
@@ -39,19 +39,19 @@ class Connections {
     bool any = false;
     std::optional<int> next = std::nullopt;
   };
-  /// Of the connections that wait for their turn, read what they are sent, and have had so many calls answered: the one
-  /// of which least was read lately and is unfinished, compared with the number of those calls.
+  /// Returns one of the connections that wait for their turn, read what they are sent, and have had so many calls
+  /// answered: the one of which least was read lately and is unfinished, compared with the number of those calls.
   Waiting least_served_waiting(std::uint64_t least_answered);
   void resume(int fd);
-  /// Whether gRPC has read requests of it that have not come to the proxy yet.
+  /// Returns true if gRPC has read requests of it that have not come to the proxy yet.
   bool has_requests_on_the_way(int fd) const;
-  /// What has not come by now will not: gRPC has refused it, or the client has cancelled it.
+  /// Forgets requests that have not come by now and will not: gRPC has refused them, or the client has cancelled them.
   void forget_requests_on_the_way(int fd);
   /// All are read without turns from here on.
   void stop_following();
 
-  /// Of all connections together, see ClientCalls. Of clients that have had so many calls answered, one in four
-  /// counts.
+  /// Returns the sum for all connections, see ClientCalls. For clients that have had so many calls answered, one
+  /// request in four counts.
   std::size_t awaited_requests(std::uint64_t known_after) const;
   struct Heaviest {
     int fd = -1;
@@ -61,9 +61,10 @@ class Connections {
     bool is_unread = false;  ///< most of them are answers that the client has not read
     std::weak_ptr<const ClientCalls> calls = {};
   };
-  /// The connection that takes up most memory, compared with how many of its calls were answered, and no less than
-  /// `least`: what it has sent of requests that are not complete, and its calls. What it has not read counts the more
-  /// the longer it has not been; a client that reads nothing at all goes before all others, whatever it has.
+  /// Returns the connection that takes up most memory, compared with how many of its calls were answered, and no less
+  /// than `least`: the bytes it has sent of requests that are not complete, and its calls. Unread answers count the
+  /// more the longer they have not been read; a client that reads nothing at all goes before all others, whatever it
+  /// has.
   std::optional<Heaviest> heaviest(std::size_t least) const;
   /// The one with most requests that have begun and not come yet, compared in the same way.
   std::optional<Heaviest> most_awaited() const;
@@ -79,7 +80,7 @@ class Connections {
     std::size_t connections = 0;
     int newest_fd = -1;
   };
-  /// Who holds the most; of several, any.
+  /// Returns the process that holds the most; of several, any.
   ProcessConnections process_with_most() const;
   std::size_t count_of(pid_t process) const;
 

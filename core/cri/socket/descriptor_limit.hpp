@@ -1,4 +1,4 @@
-// How many descriptors the process may have open.
+// The number of descriptors that the process may have open.
 #pragma once
 
 #include <cstddef>

@@ -19,7 +19,7 @@
 namespace topolet::cri {
 namespace {
 
-/// How long nothing is accepted after the process ran out of descriptors or memory.
+/// The time for which nothing is accepted after the process ran out of descriptors or memory.
 constexpr int kPauseMs = 100;
 
 }  // namespace
@@ -181,7 +181,7 @@ void Listener::run() {
       } else if (fd == socket_.get()) {
         if (is_accepting_) accept_all();
       } else if (!guard_ || fd != guard_->event_fd()) {
-        // The client has closed, and cannot be answered. What it sent before is calls without end, perhaps.
+        // The client has closed, and cannot be answered. The bytes it sent before may be calls without end.
         connections_.end_reading(fd);
         untrack(fd);
       }

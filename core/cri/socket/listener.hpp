@@ -70,7 +70,7 @@ class Listener {
   /// Any thread.
   std::size_t open_connections() const { return open_connections_; }
 
-  /// What another process needs to go on in this one's place: see the options of the same names.
+  /// The sockets that another process needs to go on in this one's place: see the options of the same names.
   struct Sockets {
     UniqueFd socket;
     UniqueFd lock;  ///< none where the file is not ours

@@ -30,7 +30,7 @@ std::string errno_text() { return std::strerror(errno); }
 
 std::string lock_of(const std::string& path) { return path + ".lock"; }
 
-/// What to do where a file could not be used; `error` is the errno.
+/// Returns what to do if a file could not be used; `error` is the errno.
 const char* way_out(int error) {
   switch (error) {
     case ENOENT:
@@ -206,7 +206,7 @@ Result<UniqueFd> listen_on(const std::string& path, const SocketAccess& access) 
   if (!socket || ::bind(socket.get(), as_sockaddr(*address), sizeof(sockaddr_un)) != 0) {
     return failed("cannot bind " + path);
   }
-  // Until listen() every connect is refused, so there is no moment in which the umask's mode counts.
+  // Until listen() every connect is refused, so the mode that the umask gave never counts.
   if (const Status status = set_access(path, access); !status.has_value()) return status.error();
   if (::listen(socket.get(), kBacklog) != 0) {
     return Error{Code::kFailedPrecondition, "cannot listen on " + path + ": " + errno_text()};

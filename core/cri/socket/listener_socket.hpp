@@ -15,7 +15,7 @@ namespace topolet::cri {
 Result<UniqueFd> lock_socket(const std::string& path);
 
 /// Removes the socket file that a dead process left at `path`; nothing there is fine. FAILED_PRECONDITION if a process
-/// listens on it, or if it is no socket.
+/// listens on it, or if it is not a socket.
 Status clear_socket_path(const std::string& path);
 
 struct SocketAccess {
@@ -29,14 +29,14 @@ SocketAccess access_like(const std::string& path, const SocketAccess& fallback);
 /// The group of that name or number. INVALID_ARGUMENT if there is none.
 Result<gid_t> find_group(const std::string& name_or_number);
 
-/// Who has the path of a socket that topoletd is to listen on.
+/// The user of the path of a socket that topoletd is to listen on.
 enum class SocketUse : std::uint8_t {
   kFree,       ///< nobody; a dead process may have left its file there
   kTopoletds,  ///< a topoletd that runs
   kSystemds,   ///< systemd, as for a socket unit
 };
-/// What would keep the functions here, and the creation of the path's directories, from getting to a listening socket,
-/// found without changing anything. The errors are theirs.
+/// Finds obstacles that would keep the functions here, and the creation of the path's directories, from getting to a
+/// listening socket, without changing anything. The errors are theirs.
 Result<SocketUse> inspect_socket(const std::string& path, const SocketAccess& access);
 
 /// A non-blocking listening socket at `path`, which nobody but those that `access` lets in could ever connect to.

@@ -1,4 +1,4 @@
-// What the guards of one process know of each other's connections.
+// The knowledge that the guards of one process have of each other's connections.
 #pragma once
 
 #include <chrono>
@@ -24,7 +24,7 @@ class MemoryClaims {
   void tell(const void* guard, const Claim& claim, Time now);
   /// It has ended.
   void forget(const void* guard);
-  /// Of all others: the heaviest, and what they have freed together.
+  /// Returns the claim of all others: the heaviest connection, and the bytes that they have freed together.
   Claim of_others(const void* guard, Time now) const;
 
  private:

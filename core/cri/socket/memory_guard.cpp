@@ -30,7 +30,7 @@ constexpr std::size_t kLeastBytes = 256 << 10;
 /// All clients together may have begun so many requests that are not complete. Each of them makes all calls slower:
 /// gRPC looks through what is under way more than once a call.
 constexpr std::size_t kMostAwaited = 1024;
-/// Who has had fewer calls answered gets no turn while there is more memory in use than allowed.
+/// A client that has had fewer calls answered gets no turn while there is more memory in use than allowed.
 constexpr std::uint64_t kKnown = 16;
 /// gRPC may have reasons of its own not to read. Until then nobody else is resumed: what the thread has not come to
 /// would queue up before the calls of those who wait for no turn.
@@ -154,7 +154,7 @@ void MemoryGuard::end_heaviest(std::size_t bytes, std::size_t awaited) {
         too_many ? connections_.most_awaited() : connections_.heaviest(kLeastBytes);
     if (!heaviest || (!too_many && heaviest->weight < others.heaviest)) break;
     end(heaviest->fd, too_many ? kBeginsMost : heaviest->is_unread ? kReadsNothing : kTakesMost);
-    // What a client has not read may be other than answers, and not be counted.
+    // Bytes that a client has not read may be something other than answers, and not be counted.
     const std::size_t freed = std::max(heaviest->bytes, kLeastBytes);
     being_freed += freed;
     awaited -= std::min(awaited, heaviest->awaited_requests);
@@ -199,7 +199,8 @@ void MemoryGuard::log_ended() {
   next_log_ = now + kLogPeriod;
 }
 
-/// What was freed lies between what is in use, and is not given back on its own. True if it may have been.
+/// Returns freed memory to the system. It lies between memory in use, and is not returned on its own. Returns true if
+/// some may have been.
 bool MemoryGuard::trim(std::size_t bytes) {
   const auto now = Clock::now();
   if (now < next_trim_ && (over_ || bytes <= max_bytes_)) return false;

@@ -13,7 +13,7 @@
 
 namespace topolet::cri {
 
-/// Who uses a runtime, as far as the lock tells: a process that has just taken it over may not be named yet.
+/// The process that uses a runtime, as far as the lock tells: one that has just taken it over may not be named yet.
 struct RuntimeUser {
   pid_t process = 0;
   std::string control;  ///< the path of its control socket
@@ -53,7 +53,7 @@ class RuntimeLock {
   std::vector<UniqueFd> locks_;
 };
 
-/// Who has locked it; none if nobody has, or it cannot be seen.
+/// Returns the process that has locked it; none if no process has, or it cannot be seen.
 std::optional<RuntimeUser> find_runtime_user(const std::filesystem::path& directory, const std::string& runtime);
 
 /// " (process 7, configuration /etc/topolet/topolet.conf)", as far as it is known.
