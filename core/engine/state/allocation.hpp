@@ -31,7 +31,7 @@ enum class Phase : std::uint8_t {
 std::string_view to_string(Phase phase);
 std::optional<Phase> phase_from(std::string_view name);
 
-/// What became of a container that runs, when CPUs went and it could not be placed as it should be.
+/// The outcome for a running container when CPUs went and it could not be placed as it should be.
 enum class Squeeze : std::uint8_t {
   kNone,
   kPlaced,        ///< where a policy rejects it, or on fewer CPUs of its own than it was given, or on none
@@ -40,7 +40,7 @@ enum class Squeeze : std::uint8_t {
 
 std::string_view to_string(Squeeze squeeze);  // "", "placed", "left-to-kernel"
 
-/// Whose word its CFS quota is.
+/// The party that decides its CFS quota.
 enum class QuotaState : std::uint8_t {
   kAsAsked,    ///< the kubelet's: topolet tells the runtime nothing of it
   kDropped,    ///< it has CPUs of its own, and no quota
@@ -60,7 +60,7 @@ struct Stuck {
   friend bool operator==(const Stuck&, const Stuck&) = default;
 };
 
-/// How long it takes until the first trial. Each one in vain doubles it, up to the longest.
+/// The time until the first trial. Each failed one doubles it, up to the longest.
 constexpr std::chrono::minutes kFirstTrial{1};
 constexpr std::chrono::minutes kLongestTrial{10};
 
@@ -112,7 +112,7 @@ struct Allocation {
   Phase phase = Phase::kPending;
   std::chrono::milliseconds phase_since{};  ///< wall clock
   std::chrono::milliseconds doubt_since{};  ///< wall clock, of the first doubt; a refused retry does not renew it
-  bool stopping = false;                    ///< the kubelet is stopping it, or has: its exit is no failure
+  bool stopping = false;                    ///< the kubelet is stopping it, or has: its exit is not a failure
   std::string container_id;                 ///< empty until the runtime has it
   std::uint64_t generation = 0;             ///< of its newest change
   std::int64_t decision = 0;                ///< the number in the audit of the decision that it is held by
@@ -145,7 +145,7 @@ struct Allocation {
   bool may_run() const { return phase == Phase::kStarting || phase == Phase::kRunning; }
   /// Its CPUs are topolet's to set.
   bool is_managed() const { return is_bound() && placement.mode != placement::Mode::kForeign; }
-  /// What nobody else may run on.
+  /// Returns the CPUs that nobody else may run on.
   CpuSet dedicated_cpus() const { return is_exclusive() ? placement.cpus | placement.withheld : placement.withheld; }
   /// Where it stays whatever it is told: nobody else is given these CPUs alone.
   CpuSet barred_cpus() const;
@@ -155,9 +155,9 @@ struct Allocation {
   friend bool operator==(const Allocation&, const Allocation&) = default;
 };
 
-/// How it has its CPUs, as far as anybody has seen: "exclusive" only where it has them for itself. Where it was given
-/// them so and that is not true now, it is "overruled", "drifted" (it runs elsewhere), or "overlapped" (others run
-/// there); otherwise the name of its mode.
+/// Returns the mode that was observed: "exclusive" only if it has its CPUs for itself. If it was given them so and that
+/// is not true now, it is "overruled", "drifted" (it runs elsewhere), or "overlapped" (others run there); otherwise the
+/// name of its mode.
 std::string_view seen_mode(const Allocation& allocation);
 
 /// The CPUs that an attempt of a container had for itself when it ended.
@@ -177,7 +177,7 @@ struct Denial {
   friend bool operator==(const Denial&, const Denial&) = default;
 };
 
-/// What is kept for one pod sandbox. Stored whole, as an allocation is.
+/// The record of one pod sandbox. Stored whole, as an allocation is.
 struct Pod {
   operations::Sandbox sandbox;
   NodeSet nodes;  ///< of the candidate that its first container was given; empty until decided
@@ -201,7 +201,7 @@ struct Pod {
   friend bool operator==(const Pod&, const Pod&) = default;
 };
 
-/// What is never kept: the environment, and annotations that repeat it.
+/// Removes the parts that are never kept: the environment, and annotations that repeat it.
 void drop_secrets(placement::Workload& workload);
 void drop_secrets(Pod& pod);
 

@@ -20,7 +20,7 @@ void CapacityTransitions::tell(const event::CapacityTold& event) {
   const ToldCapacity after = judged({event.node, event.milli, event.until, event.source}, before, nominal, now_);
   if (before == after) return;
   draft_.put_capacity(after);
-  // Told for longer only: that is no news.
+  // A later end alone is not recorded.
   if (before && before->milli == after.milli && before->source == after.source) return;
   record(event.node, fmt::format("node {}: {} until {}", event.node, describe(after, nominal), utc_time(after.until)));
 }
@@ -52,7 +52,7 @@ void CapacityTransitions::pass_time() {
   }
 }
 
-/// Of a node that has more or fewer CPUs than before, the same capacity may be low or not.
+/// Judges each capacity anew: it may become low, or cease to be, when its node has more or fewer CPUs than before.
 void CapacityTransitions::judge(const topology::Topology& topology) {
   for (const auto& [node, told] : ledger_.told_capacities()) {
     ToldCapacity after = judged(told, told, nominal_milli(&topology, node), now_);

@@ -1,4 +1,4 @@
-// What becomes of capacities that were told: a part of compute_transition().
+// Computes the changes of told capacities: a part of compute_transition().
 #pragma once
 
 #include <chrono>

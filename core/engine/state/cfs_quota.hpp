@@ -8,7 +8,7 @@
 
 namespace topolet::engine {
 
-/// Whose the quota is from now on, by the mode that the container has. `drops`: exclusive ones have none.
+/// Decides who sets the quota from now on, by the mode that the container has. `drops`: exclusive ones have none.
 void settle_quota(Allocation& allocation, bool drops);
 
 /// What topolet tells the runtime; none where the kubelet's word stays as it came.

@@ -36,7 +36,7 @@ void read_name(const std::string& name, const All& all, Enum& value) {
   value = *found;
 }
 
-// What JSON is made of for values that are more than a number, a text or a set. Nothing is written for what is empty.
+// Encodes values that are more than a number, a text or a set as JSON. Empty values are not written.
 
 Json json_of(const placement::Demand& demand) {
   return {{"cpu_request_milli", demand.cpu_request_milli},
@@ -222,7 +222,7 @@ store::Value to_value(const std::map<std::string, T>& map) {
 }
 store::Value to_value(const SharedStringMap& map) { return to_value<std::string>(map); }
 
-// And back. What cannot be read throws, which ends in decode_all().
+// Decodes them. A value that cannot be read throws, which ends in decode_all().
 
 const std::string& text(const store::Value& value) { return std::get<std::string>(value); }
 std::int64_t number(const store::Value& value) { return std::get<std::int64_t>(value); }

@@ -71,7 +71,7 @@ void Committer::commit(const Event& event, Urgency urgency, std::function<void()
   log(*next);
 }
 
-/// What it follows from may still wait for the store.
+/// Runs `then` when everything before it is durable: the change that it follows from may still wait for the store.
 void Committer::when_durable(Urgency urgency, std::function<void()> then) {
   if (writer_.idle()) return deps_.loop.post(std::move(then));
   writer_.submit(

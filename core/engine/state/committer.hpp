@@ -38,7 +38,7 @@ class Committer {
   const Ledger& ledger() const { return ledger_; }
   const placement::PlacementRules& rules() const { return deps_.rules; }
   bool degraded() const { return writer_.degraded(); }
-  /// Why; empty if it is not.
+  /// Returns why it is degraded; empty if it is not.
   const std::string& degraded_because() const { return writer_.degraded_because(); }
   /// When and why the database was begun anew, or else opened again, last; empty if it never was.
   const std::string& reopened_because() const { return reopened_because_; }
@@ -51,7 +51,8 @@ class Committer {
   void commit(const Event& event, Urgency urgency, std::function<void()> then = {});
   void commit(const Event& event, std::function<void()> then = {}) { commit(event, Urgency::kNow, std::move(then)); }
 
-  /// How many times another set became desired for a container whose create may be under way. Any thread.
+  /// Returns the number of times that another set became desired for a container whose create may be under way. Any
+  /// thread.
   std::uint64_t changes_of_pending() const { return changes_of_pending_; }
 
   /// `then` runs as if an event that changes nothing were committed.

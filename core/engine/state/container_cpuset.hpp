@@ -16,8 +16,8 @@ inline ContainerCpuset desired_cpuset_of(const Allocation& allocation) {
   return {allocation.placement.cpus, allocation.placement.mems, quota_to_tell(allocation)};
 }
 
-/// What a container may be told whose newest durable set is `durable`, and which is to have by now what `now` says;
-/// none if it can be told nothing before that is durable too.
+/// Returns the cpuset that a container may be told if its newest durable set is `durable` and `now` is its newest
+/// allocation; none if it can be told nothing before that is durable too.
 ///
 /// No CPU that is not durable: a daemon that starts again would not know that the container may be there. And no CPU
 /// that the container is not to have any more: another one may be about to have it alone. One that shares is told what

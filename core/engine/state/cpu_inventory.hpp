@@ -10,7 +10,7 @@ struct CpuInventory {
   CpuSet allowed;
   CpuSet reserved;
   CpuSet isolated;
-  CpuSet occupied = {};  ///< taken by what is no container; only `occupy` of core/simulate sets it
+  CpuSet occupied = {};  ///< used by something other than containers; only `occupy` of core/simulate sets it
 
   friend bool operator==(const CpuInventory&, const CpuInventory&) = default;
 };

@@ -10,7 +10,7 @@
 
 namespace topolet::engine {
 
-/// What the machine has: each OS device, and each PCI device without one that displays, computes or is a network
+/// Returns a row for each OS device, and for each PCI device without one that displays, computes or is a network
 /// interface.
 std::vector<store::TopologyRow::Device> device_rows(const topology::Topology& topology);
 

@@ -201,14 +201,14 @@ void Draft::return_displaced() {
   }
 }
 
-/// What a container that follows the pool has of it.
+/// Returns the shared CPUs of a container that follows the pool.
 CpuSet Draft::shared_cpus_of(const Allocation& allocation) const {
   if (allocation.conflict) return allocation.placement.cpus;
   return shared_cpus(allocation.placement.mode, allocation.within, transition_.pool, transition_.free_reserved,
                      !allocation.workload.kubelet_cpus.empty());
 }
 
-/// Whether it need not go back: it is where the policies agree to, and has CPUs there.
+/// Returns true if it need not go back: it is where the policies agree to, and has CPUs there.
 bool Draft::may_stay_displaced(const Allocation& allocation) const {
   const placement::Mode mode = allocation.placement.mode;
   const Allocation* before = ledger_.find(allocation.workload.key);
@@ -283,7 +283,7 @@ void Draft::follow_pool() {
   for (Allocation& allocation : moved) put(std::move(allocation));
 }
 
-/// Who was left to the kernel has its CPUs again as soon as it may use them.
+/// Gives containers that were left to the kernel their CPUs again as soon as they may use them.
 void Draft::end_squeezes() {
   std::vector<Allocation> back;
   for_each([&](const placement::ContainerKey&, const Allocation& allocation) {
@@ -309,7 +309,8 @@ bool Draft::has_strays() const {
          });
 }
 
-/// Who has CPUs alone has those not alone on which others were seen. Nothing is known of others that cannot be read.
+/// Marks CPUs that a container should have alone and on which others were seen. Containers whose CPUs cannot be read
+/// are unknown here.
 void Draft::mark_overlapped() {
   if (!has_strays()) return;
   std::vector<const Allocation*> all;
@@ -362,8 +363,8 @@ void Draft::drop_unchanged() {
   });
 }
 
-/// A container that the runtime has may run where it was until it has been seen elsewhere. Which of its CPUs a
-/// container that follows the pool keeps is known only once the pool is.
+/// Updates the CPUs that a container may still be using: one that the runtime has may run where it was until it has
+/// been seen elsewhere. The CPUs that a container which follows the pool keeps are known only once the pool is.
 void Draft::update_vacating(bool pool_is_known) {
   for (auto& [key, change] : changes_) {
     if (!change.after) continue;
@@ -405,7 +406,7 @@ void Draft::assign_decision_numbers() {
   transition_.next_decision = next_decision_;
 }
 
-/// Whose CPUs were taken or became free: what else changes follows from that.
+/// Returns the container whose CPUs were taken or became free: other changes follow from that.
 PoolCause Draft::find_cause() const {
   if (pool_stays_) return {};
   if (transition_.inventory) return {"machine", std::nullopt};

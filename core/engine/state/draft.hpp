@@ -32,10 +32,10 @@ class Draft {
   /// The same as a decision of its own, in the place of the one before, or of `supersedes`.
   void put(Allocation after, AuditEntry audit, std::optional<std::int64_t> supersedes = std::nullopt);
   void set_outcome(const placement::ContainerKey& key, Outcome outcome);
-  /// Nothing happens if there is no such allocation. An empty `cause`: its decision is superseded by another's.
+  /// Ends an allocation, if there is one. An empty `cause`: its decision is superseded by another's.
   void end(const placement::ContainerKey& key, const std::string& cause);
 
-  /// Whose decision the change is for: what else changes is caused by it.
+  /// Sets the container whose decision the change is for: it is the cause of all other changes.
   void set_cause(placement::ContainerKey key) { cause_ = std::move(key); }
 
   /// Returns the number that the audit knows it by.
@@ -47,7 +47,7 @@ class Draft {
     transition_.topology = std::move(topology);
   }
   void record_setup(Setup setup) { transition_.setup = std::move(setup); }
-  /// Whose quotas are those of allocations that do not change otherwise: by another configuration, perhaps.
+  /// Decides anew who sets the quotas of allocations that do not change otherwise: the configuration may have changed.
   void settle_all_quotas();
   /// The CPUs that the pool gains were in it before, so nobody is moved to them.
   void mark_rollback() { transition_.is_rollback = true; }
@@ -57,7 +57,7 @@ class Draft {
   /// The pod of the workload, which may be known by nothing else.
   Pod pod_of(const placement::Workload& workload) const;
   void put_pod(Pod pod);
-  /// What was logged of the workload's pod.
+  /// Records the warnings that were logged about the workload's pod.
   void add_warnings(const placement::Workload& workload, const std::vector<std::string>& warnings);
   void forget_pod(const std::string& sandbox_id);
 

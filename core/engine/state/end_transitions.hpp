@@ -1,4 +1,4 @@
-// What becomes of what a container holds when it ends, and of what is kept when others come.
+// Computes what happens to a container's CPUs when it ends, and to kept CPUs when other containers come.
 #pragma once
 
 #include <chrono>
@@ -18,8 +18,8 @@ class EndTransitions {
       : ledger_(ledger), rules_(rules), now_(now), draft_(draft) {}
 
   void exit(const event::Exited& event);
-  /// The container is created, or was found. Which containers a sandbox has had matters only where it has several. What
-  /// is kept for an init container before it is free.
+  /// Notes that the container is created, or was found. The containers that a sandbox has had matter only if it has
+  /// several. CPUs kept for an init container before it become free.
   void note_made(const placement::Workload& workload);
 
  private:
@@ -29,8 +29,8 @@ class EndTransitions {
   Draft& draft_;
 };
 
-/// Whether its CPUs are kept for its next attempt when it ends. Where they are not, nobody needs to ask for its exit
-/// code. One that was removed before it was started has no next attempt that would miss them.
+/// Returns true if its CPUs are kept for its next attempt when it ends. If not, nobody needs to ask for its exit code.
+/// One that was removed before it was started has no next attempt that would miss them.
 bool keeps_cpus_at_end(const Allocation& allocation, const placement::PlacementRules& rules,
                        std::string_view cause = "exited");
 

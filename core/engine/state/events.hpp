@@ -17,7 +17,7 @@
 
 namespace topolet::engine {
 
-/// Why a call failed: the runtime's answer, or topolet's own.
+/// The reason why a call failed: the runtime's answer, or topolet's own.
 struct CallError {
   Code code = Code::kUnknown;
   std::string message;
@@ -251,7 +251,7 @@ struct CapacityTold {
   std::chrono::milliseconds until{};  ///< wall clock
   std::string source;
 };
-/// What was told of it counts no more.
+/// The capacity that was told of a node counts no more.
 struct CapacityCleared {
   std::uint32_t node = 0;  ///< OS index
   std::string source;      ///< who says so

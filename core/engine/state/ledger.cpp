@@ -12,7 +12,7 @@
 namespace topolet::engine {
 namespace {
 
-/// What its own container runs on already is not barred to it.
+/// Returns the CPUs that its own container has alone: they are not barred to it.
 CpuSet had_alone_by(const Allocation* own) {
   return own != nullptr && own->is_managed() ? own->dedicated_cpus() : CpuSet();
 }
@@ -212,7 +212,7 @@ std::vector<const placement::Workload*> Ledger::workloads_of_pod(const placement
   return workloads;
 }
 
-/// Who is to be created, and has not been before, is the latest.
+/// Sorts by creation. A container that is to be created, and has not been before, is the latest.
 void Ledger::sort_as_made(const std::string& sandbox_id, std::vector<const placement::Workload*>& workloads) const {
   if (workloads.size() < 2) return;
   const std::vector<std::string> made = made_in(sandbox_id);
@@ -253,7 +253,7 @@ void Ledger::book_together(placement::Workload& asked, placement::LedgerSnapshot
     if (workloads[i] != &asked) {
       by_key[workloads[i]->key] = &booked[i];
     } else if (booked[i].memory_request_bytes == 0) {
-      // What bounds the pod otherwise says nothing of how much one of its containers needs.
+      // The limit of the pod does not tell how much one of its containers needs.
       own = booked[i];
     }
   }

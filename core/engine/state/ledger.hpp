@@ -1,4 +1,4 @@
-// Who holds which CPUs and memory nodes.
+// Records which container holds which CPUs and memory nodes.
 //
 // The room core/engine/state, namespace topolet::engine: allocations, the ledger of all of them, what each event
 // changes (transitions.hpp), and the one writer to the store (writer.hpp). Every change goes through
@@ -38,16 +38,16 @@ class Ledger {
   const std::shared_ptr<const Setup>& setup() const { return setup_; }
   const std::map<placement::ContainerKey, Allocation>& allocations() const { return allocations_; }
   const std::map<std::string, Pod>& pods() const { return pods_; }
-  /// What is told of the capacity of NUMA nodes, by OS index.
+  /// Returns the capacities that were told of NUMA nodes, by OS index.
   const std::map<std::uint32_t, ToldCapacity>& told_capacities() const { return told_capacities_; }
 
   const Allocation* find(const placement::ContainerKey& key) const;
   /// By the runtime's id, or by a part from its beginning that fits no other: runtimes take those too.
   const Allocation* find_by_container(const std::string& container_id) const;
   std::vector<placement::ContainerKey> in_sandbox(const std::string& sandbox_id) const;
-  /// What is kept of an earlier attempt of the same container, in the same pod; null if nothing.
+  /// Returns the allocation kept of an earlier attempt of the same container, in the same pod; null if there is none.
   const Allocation* find_kept(const placement::ContainerKey& key) const;
-  /// Whether a later attempt of the same container, in the same pod, is there already, or was.
+  /// Returns true if a later attempt of the same container, in the same pod, is there already, or was.
   bool has_later_attempt(const placement::ContainerKey& key) const;
   /// Containers that have ended and whose CPUs are kept, the oldest first.
   std::vector<placement::ContainerKey> kept() const;
@@ -76,13 +76,13 @@ class Ledger {
   /// For one decision; `without` leaves one container's own allocation out, as if it were released.
   placement::LedgerSnapshot snapshot(const placement::ContainerKey* without = nullptr) const;
 
-  /// Of containers of the pod whose memory requests are one estimate, only one has it: `asked` or another, whose entry
-  /// in `view` then has none. See placement::booked_demands().
+  /// Books the memory request of containers of the pod that have one estimate together: only one has it, `asked` or
+  /// another, whose entry in `view` then has none. See placement::booked_demands().
   void book_together(placement::Workload& asked, placement::LedgerSnapshot& view) const;
-  /// What is booked for a container of the ledger.
+  /// Returns the demand that is booked for a container of the ledger.
   const placement::Demand& booked_demand(const placement::ContainerKey& key) const { return entries_.at(key)->demand; }
 
-  /// What others have alone, also what they have not left yet.
+  /// Returns the CPUs that others have alone, also those that they have not left yet.
   CpuSet dedicated_to_others(const placement::ContainerKey& key) const;
 
   /// True while some container's set came from the kubelet.

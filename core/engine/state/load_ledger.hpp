@@ -1,4 +1,4 @@
-// What the store has of the ledger, as it is read at the start.
+// Reads the ledger from the store at the start.
 #pragma once
 
 #include <string>
@@ -20,7 +20,7 @@ struct LoadedLedger {
 /// The ledger as of the newest commit that the store has, on a machine with `cpus`.
 LoadedLedger load_ledger(store::Store& store, CpuInventory cpus);
 
-/// Why the store may not know what topolet has created; empty if it does.
+/// Returns why the store may not know the containers that topolet has created; empty if it does.
 std::string why_creates_are_unknown(const LoadedLedger& loaded, const store::OpenReport& report);
 
 }  // namespace topolet::engine

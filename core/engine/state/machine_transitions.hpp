@@ -1,4 +1,4 @@
-// What becomes of all containers where the machine, the daemon or the clock is another from now on: a part of
+// Computes the changes of all containers when the machine, the daemon or the clock changes: a part of
 // compute_transition().
 #pragma once
 

@@ -74,7 +74,7 @@ void ObservationTransitions::find_foreign(const event::FoundForeign& event) {
              audit_with_code(AuditEvent::kForeign, event.reason, placement::reason_code::kHandlerNotPlaced));
 }
 
-/// Of all sandboxes of the pod: they are in one cgroup.
+/// Sets a value in all sandboxes of the pod: they are in one cgroup.
 template <class Value>
 void ObservationTransitions::note_of_pod(const std::string& uid, Value Pod::*what, const Value& value) {
   for (const auto& [id, pod] : ledger_.pods()) {

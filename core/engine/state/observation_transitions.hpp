@@ -1,4 +1,5 @@
-// What becomes of containers by what was seen of them in the kernel and in the runtime: a part of compute_transition().
+// Computes the changes of containers after observations in the kernel and in the runtime: a part of
+// compute_transition().
 #pragma once
 
 #include <chrono>

@@ -1,4 +1,4 @@
-// How others hear of what the Committer commits.
+// Lets others hear of the transitions that the Committer commits.
 #pragma once
 
 namespace topolet::engine {
@@ -10,7 +10,7 @@ struct Transition;
 class Observer {
  public:
   virtual ~Observer() = default;
-  /// What the store knew, once, before the first transition.
+  /// Called once, before the first transition, with the ledger that the store had.
   virtual void on_loaded(const Ledger& /*ledger*/) {}
   virtual void on_durable(const Transition& transition) = 0;
   /// It is in the database: just before on_durable() of it, or any time later where the store took longer than those

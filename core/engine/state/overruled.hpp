@@ -1,4 +1,4 @@
-// What it is to a container that another hand than topolet's sets its CPUs: when it begins, and when it is over. Pure.
+// Decides when a container whose CPUs something else than topolet sets becomes overruled, and when that is over. Pure.
 #pragma once
 
 #include <chrono>
@@ -13,7 +13,7 @@ namespace topolet::engine {
 std::optional<AuditEntry> note_seen(Allocation& allocation, const event::SeenInKernel& seen,
                                     std::chrono::milliseconds now);
 
-/// What the audit says of one that is overruled and is not from now on.
+/// Returns the audit entry of a container that stops to be overruled.
 AuditEntry overruled_ended(const Allocation& allocation, std::string_view why, std::chrono::milliseconds now);
 
 }  // namespace topolet::engine

@@ -1,4 +1,4 @@
-// What a plan changes. Plain values.
+// The changes of a plan. Plain values.
 #pragma once
 
 #include <optional>

@@ -1,4 +1,4 @@
-// What a database must say that is begun in the place of a lost one.
+// The contents of a database that is begun in the place of a lost one.
 #pragma once
 
 #include <deque>

@@ -6,7 +6,7 @@
 
 namespace topolet::engine {
 
-/// What decisions are made with.
+/// The setup that decisions are made with.
 struct Setup {
   std::int64_t number = 0;  ///< as in Decision
   std::string version;      ///< topoletd's

@@ -1,4 +1,4 @@
-// How much is asked of the CPUs that containers share.
+// The load on the CPUs that containers share.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ class Ledger;
 /// value. In whole numbers, so that the same containers always come to the same, in whatever order.
 class SharedLoad {
  public:
-  /// What is asked of a CPU, or of several together, in parts of a CPU.
+  /// The request for a CPU, or for several together, in parts of a CPU.
   using Load = std::int64_t;
   static constexpr Load kPerMilli = Load{1} << 20U;
   static constexpr Load kWholeCpu = 1000 * kPerMilli;
@@ -24,13 +24,13 @@ class SharedLoad {
   /// A container's request, in thousandths of a CPU.
   void add(const CpuSet& cpus, std::int64_t request_milli) { add_to_each(cpus, part(cpus, request_milli)); }
   void remove(const CpuSet& cpus, std::int64_t request_milli) { add_to_each(cpus, -part(cpus, request_milli)); }
-  /// What a container that may use `cpus` asks of each of them.
+  /// Returns the share of each CPU in the request of a container that may use `cpus`.
   static Load part(const CpuSet& cpus, std::int64_t request_milli);
   void add_to_each(const CpuSet& cpus, Load load);
 
   Load total(const CpuSet& cpus) const;
   Load highest(const CpuSet& cpus) const;
-  /// Of one of `cpus` on average; 0 if there are none.
+  /// Returns the average load of one of `cpus`; 0 if there are none.
   Load mean(const CpuSet& cpus) const;
 
   friend bool operator==(const SharedLoad&, const SharedLoad&) = default;
@@ -52,10 +52,10 @@ class SharedLoadSum {
   std::map<CpuSet, SharedLoad::Load, Less> parts_;  ///< what is asked of each of these CPUs
 };
 
-/// Of all containers that follow the pool, wherever they are in their lives.
+/// Returns the load of all containers that follow the pool, at any point in their lives.
 SharedLoad shared_load_of(const Ledger& ledger);
 
-/// What a container asks of shared CPUs, in thousandths of a CPU; 0 if it does not follow the pool.
+/// Returns a container's request for shared CPUs, in thousandths of a CPU; 0 if it does not follow the pool.
 std::int64_t shared_request_milli(const Allocation& allocation);
 
 }  // namespace topolet::engine

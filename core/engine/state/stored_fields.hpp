@@ -1,4 +1,4 @@
-// What is stored of an allocation, of a pod and of a told capacity: one line for each column and its field. A field
+// The stored fields of an allocation, of a pod and of a told capacity: one line for each column and its field. A field
 // that is added here is stored and read back; the schema of the store must have its column.
 #pragma once
 

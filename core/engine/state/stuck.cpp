@@ -12,7 +12,7 @@
 namespace topolet::engine {
 namespace {
 
-/// Of a runtime's message: it may repeat whatever a container sends it.
+/// The kept length of a runtime's message: it may repeat anything that a container sends it.
 constexpr std::size_t kLongestWhy = 300;
 
 std::chrono::milliseconds pause_after(std::uint32_t trials) {

@@ -1,4 +1,4 @@
-// What it is to a container that it does not leave CPUs: when it begins, and when it is over. Pure.
+// Decides when a container that does not leave CPUs becomes stuck, and when that is over. Pure.
 #pragma once
 
 #include <chrono>
@@ -13,7 +13,7 @@ namespace topolet::engine {
 std::optional<AuditEntry> note_stuck(Allocation& allocation, const event::FoundStuck& found,
                                      std::chrono::milliseconds now);
 
-/// What the audit says of one that is stuck and is not from now on.
+/// Returns the audit entry of a container that stops to be stuck.
 AuditEntry stuck_ended(const Allocation& allocation, std::string_view why, std::chrono::milliseconds now);
 
 }  // namespace topolet::engine

@@ -1,5 +1,5 @@
-// What somebody outside of this machine says a NUMA node can do for a while, as the host of a virtual machine knows it.
-// A plain value, and the rule by which it counts.
+// The capacity of a NUMA node for a while, as somebody outside of this machine knows it, such as the host of a virtual
+// machine. A plain value, and the rule by which it counts.
 #pragma once
 
 #include <chrono>
@@ -27,11 +27,11 @@ inline constexpr std::chrono::seconds kLowAfter{60};
 /// For how long a capacity may be told at most: whoever is gone then, is not believed for ever.
 inline constexpr std::chrono::hours kLongestTold{24 * 31};
 
-/// What the online CPUs of a node can do undisturbed; 0 for a memory-only one, and for one that is not there.
+/// Returns the undisturbed capacity of a node's online CPUs; 0 for a memory-only one, and for one that is not there.
 std::int64_t nominal_milli(const topology::Topology* topology, std::uint32_t node);
 
-/// Whether it is so much below nominal that a whole CPU may be missing: a little steal on a small node must not keep
-/// out a pod that asks for all of it.
+/// Returns true if it is so far below nominal that a whole CPU may be missing: a little steal on a small node must not
+/// keep out a pod that asks for all of it.
 bool is_low(std::int64_t milli, std::int64_t nominal);
 
 /// The same capacity with `below_since` and `lowers` as they are from `now` on, after `before`, which was told of the
@@ -39,7 +39,7 @@ bool is_low(std::int64_t milli, std::int64_t nominal);
 ToldCapacity judged(ToldCapacity told, const std::optional<ToldCapacity>& before, std::int64_t nominal,
                     std::chrono::milliseconds now);
 
-/// How many CPUs fewer are promised of the node, rounded to the nearest.
+/// Returns by how many CPUs fewer are promised of the node, rounded to the nearest.
 std::uint32_t missing_cpus(const ToldCapacity& told, std::int64_t nominal);
 
 /// "12000 of 16000 milli-CPUs (told by operator)".

@@ -22,7 +22,7 @@
 
 namespace topolet::engine {
 
-/// What the audit says of a decision, beside the allocation that it made.
+/// The audit's text on a decision, beside the allocation that it made.
 struct AuditEntry {
   AuditEvent event = AuditEvent::kPlaced;
   std::string reason;
@@ -40,14 +40,14 @@ inline AuditEntry audit_with_code(AuditEvent audit_event, std::string reason, co
   return audit;
 }
 
-/// What the way of a create has taken behind its decision.
+/// The times that a create has taken after its decision.
 struct CreateTimes {
   std::chrono::microseconds write{};       ///< until the decision was durable
   std::chrono::microseconds neighbours{};  ///< until other containers had left its CPUs
   std::chrono::microseconds runtime{};     ///< until the runtime answered
 };
 
-/// What the runtime answered, or what became of the container, as in the table `outcome`.
+/// The runtime's answer, or the fate of the container, as in the table `outcome`.
 struct Outcome {
   std::string state;  ///< bound, refused, in_doubt, timed_out, crashed, kept
   Code code = Code::kOk;
@@ -55,7 +55,7 @@ struct Outcome {
   std::optional<CreateTimes> times = {};
 };
 
-/// What a change is to the container. Draft::finish() says so, when all that the event brings is known.
+/// The effect of a change on the container. Draft::finish() sets it, when all changes of the event are known.
 enum class ChangeKind : std::uint8_t {
   kInternal,  ///< nothing that the container or its place would show
   kPlaced,    ///< the runtime has it from now on
@@ -65,20 +65,20 @@ enum class ChangeKind : std::uint8_t {
   kReleased,  ///< it has ended, or it failed and is kept for its next attempt
 };
 
-/// Why the free CPUs are others than before, as in the table `pool_version`.
+/// The cause of a change of the free CPUs, as in the table `pool_version`.
 struct PoolCause {
   std::string what;                      ///< "placed", "re-placed", "ended", "left", "machine", "started"
   std::optional<std::int64_t> decision;  ///< none where no decision did it
 };
 
-/// What happens to one allocation.
+/// A change of one allocation.
 struct Change {
   std::optional<Allocation> before;
   std::optional<Allocation> after;
   std::optional<AuditEntry> audit;         ///< it is a decision of its own; `after` has the number
   std::optional<Outcome> outcome;          ///< of the decision that it is held by
   std::optional<std::int64_t> supersedes;  ///< with `audit`: the decision in whose place it is
-  std::string cause;  ///< why it ended, where there is no `after`; empty if another's decision supersedes its own
+  std::string cause;  ///< why it ended, if there is no `after`; empty if another's decision supersedes its own
   ChangeKind kind = ChangeKind::kInternal;
 };
 

@@ -122,7 +122,8 @@ Allocation Transitions::allocation_for(const placement::Workload& workload, cons
   return after;
 }
 
-/// Where its CPUs are. Of CPUs that are offline the machine does not know it.
+/// Returns the nodes of its CPUs, or those of the decision if the machine does not know them, as when the CPUs are
+/// offline.
 NodeSet Transitions::nodes_of(const placement::Decision& decision) const {
   const auto& topology = ledger_.topology();
   if (decision.placement.mode != placement::Mode::kExclusive || topology == nullptr) return decision.nodes;

@@ -10,8 +10,8 @@
 
 namespace topolet::engine {
 
-/// What the event changes; nothing where it is about a container that holds nothing any more. Same ledger, rules, time
-/// and event: same transition.
+/// Returns the changes of the event; nothing if it is about a container that holds nothing any more. Same ledger,
+/// rules, time and event: same transition.
 Transition compute_transition(const Ledger& ledger, const placement::PlacementRules& rules,
                               std::chrono::milliseconds now, const Event& event);
 

@@ -16,7 +16,7 @@ namespace {
 
 /// The most writes in one transaction: if it fails, all are done again.
 constexpr std::size_t kLargestGroup = 256;
-/// How often it is looked for upkeep.
+/// The time between two checks for upkeep.
 constexpr std::chrono::seconds kUpkeepEvery{5};
 constexpr std::chrono::minutes kUpkeepAfterFailure{1};
 
@@ -25,7 +25,7 @@ bool is_permanent(const Error& error) {
   return error.code == Code::kNotFound || error.code == Code::kAlreadyExists || error.code == Code::kInvalidArgument;
 }
 
-/// How often the file is looked at.
+/// The time between two checks of the file.
 constexpr std::chrono::milliseconds kLookEvery{500};
 constexpr int kFailuresOfADamagedFile = 3;
 constexpr auto kNever = std::chrono::steady_clock::time_point::max();
@@ -163,7 +163,7 @@ void Writer::do_upkeep() {
             fmt::gmtime(static_cast<std::time_t>(deleted_until_ms_ / 1000)), std::exchange(deleted_, 0));
 }
 
-/// What failed before may be taken now.
+/// Writes what is left. A group that failed before may succeed now.
 void Writer::write_rest() {
   while (!loss_) {
     {
@@ -272,7 +272,8 @@ void Writer::note_loss(store::FileLoss loss) {
   post([this, loss = *loss_] { answer_rewrite(loss); });
 }
 
-/// What has been posted before was written to the file that is lost. Nothing is written until this is answered.
+/// Asks for the contents of a new database. Everything posted before was written to the lost file, and nothing is
+/// written until this is answered.
 void Writer::answer_rewrite(const store::FileLoss& loss) {
   Rewrite rewrite = callbacks_.rewrite(loss);
   {
@@ -295,7 +296,7 @@ bool Writer::reopen() {
   const auto set_aside = store_.reopen(*loss_, rewrite->last, rewrite->wall_time.count());
   const Status written = set_aside ? write_anew(*rewrite) : Status(set_aside.error());
   if (!written) {
-    // What is there now was begun just before.
+    // The present file was begun just before.
     if (set_aside) loss_->leftover = may_pass(written.error()) ? store::Leftover::kKept : store::Leftover::kDamaged;
     post([this, error = written.error()] { on_write_failed(error); });
     return false;

@@ -42,14 +42,14 @@ class Writer {
  public:
   using Thread = WriterThread;
   using Options = WriterOptions;
-  /// How long the store did not keep up, and how much was written late.
+  /// The time for which the store did not keep up, and the number of late writes.
   struct Gap {
     std::chrono::milliseconds duration{};
     std::size_t writes_late = 0;
   };
   using Write = std::function<Status(store::Store&)>;
 
-  /// What a database must say that is begun in the place of a lost one, before what still waits is written.
+  /// The contents of a database that is begun in the place of a lost one, written before everything that still waits.
   struct Rewrite {
     store::LastNumbers last;
     std::chrono::milliseconds wall_time{};
@@ -87,7 +87,7 @@ class Writer {
   /// Nobody waits to be told.
   bool idle() const { return waiters_.empty(); }
   bool degraded() const { return degraded_; }
-  /// Why, for people; empty if it is not.
+  /// Returns why it is degraded, for people; empty if it is not.
   const std::string& degraded_because() const { return degraded_because_; }
   /// Writes what is left, as far as the store takes it now, and ends. Nobody is told any more. Idempotent.
   ///
@@ -148,7 +148,7 @@ class Writer {
   const Clock clock_;
   Log& log_;
   const Callbacks callbacks_;
-  /// What was posted to the loop and comes after the writer has ended finds it gone.
+  /// Tells functions posted to the loop that the writer has ended.
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 
   std::deque<Waiter> waiters_;
@@ -162,11 +162,11 @@ class Writer {
   std::chrono::milliseconds degraded_since_{};  ///< wall clock
   std::size_t late_ = 0;
 
-  /// What is written in one transaction, until it is. Of the thread that writes.
+  /// The jobs of one transaction, until it is written. Used on the writer's thread only.
   std::vector<Job> group_;
-  /// Of the thread that writes, too: why the store cannot write to its file any more; how often a group failed as no
-  /// file that is whole makes it fail; when the file is looked at next; when the history is tidied up next, how much
-  /// at a time, and what has been deleted since that was logged last.
+  /// Used on the writer's thread only, too: why the store cannot write to its file any more; how often a group failed
+  /// as no file that is whole makes it fail; when the file is checked next; when the history is tidied up next, how
+  /// much at a time, and what has been deleted since that was logged last.
   std::optional<store::FileLoss> loss_;
   int failures_of_a_damaged_file_ = 0;
   std::chrono::steady_clock::time_point next_look_;

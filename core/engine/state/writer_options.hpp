@@ -1,4 +1,4 @@
-// How the Writer writes. Plain values.
+// The options of the Writer. Plain values.
 #pragma once
 
 #include <chrono>
@@ -20,8 +20,8 @@ struct WriterOptions {
   std::chrono::milliseconds patience{50};
   std::chrono::milliseconds retry{1000};        ///< after a failure
   std::chrono::milliseconds longest_end{5000};  ///< how long Writer::stop() waits for the store
-  /// With WriterThread::kLoop, returns how long the next transaction takes, from when it is wanted until it is written.
-  /// What comes meanwhile is written in one transaction after it. Without it each submission is written at once.
+  /// With WriterThread::kLoop, returns the time of the next transaction, from when it is wanted until it is written.
+  /// Later submissions are written in one transaction after it. Without it each submission is written at once.
   std::function<std::chrono::milliseconds()> transaction_time = {};
   Clock upkeep_clock = {};  ///< of the thread that writes
 };
