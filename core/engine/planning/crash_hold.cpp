@@ -11,7 +11,7 @@
 namespace topolet::engine {
 namespace {
 
-/// What is wrong with a plan that more CPUs might mend. The less, the better.
+/// The faults of a plan that more CPUs might mend. The less, the better.
 struct Shortfall {
   bool lacks_cpus = false;
   bool misses_zone = false;
@@ -67,7 +67,7 @@ Plan reclaim_and_plan(const Placer& placer, const Ledger& ledger, const placemen
   Plan plan = plan_in(ledger);
   const Shortfall now = shortfall_of(plan);
   if (now <= kOnOneNode || now == kUnheard || plan.decision.conflict) return plan;
-  // Who requests no CPU is as well off anywhere.
+  // A container that requests no CPU is as well off anywhere.
   if (!now.lacks_cpus && workload.demand.cpu_request_milli == 0) return plan;
   // Set by the first trial, in which nobody keeps anything.
   std::optional<Shortfall> possible;

@@ -162,7 +162,7 @@ std::optional<bool> CrowdPlanner::do_policies_mind(const Allocation& before, con
     if (!stays.denied && stays.verdicts.dropped.size() < decision.verdicts.dropped.size()) return true;
   }
   if (now == decision.nodes) return false;
-  // Who is beside its devices stays with them, also where only some of the new CPUs are farther away.
+  // A container beside its devices stays with them, also if only some of the new CPUs are farther away.
   const std::int32_t tolerance = has_devices(workload) ? 0 : placement::kMildPreference;
   if (const auto* of_now = opinions_on(decision, now); of_now != nullptr) {
     return does_one_mind(of_now, opinions_on(decision, decision.nodes), tolerance);

@@ -20,12 +20,12 @@ class CrowdPlanner {
  public:
   CrowdPlanner(const Ledger& ledger, const Placer& placer) : ledger_(ledger), placer_(placer) {}
 
-  /// Who is on crowded CPUs while enough others are less in demand, in the order in which they are to move: those
-  /// without devices and bound memory first, and of these the one whose move relieves most. No policy is asked.
+  /// Returns containers on crowded CPUs while enough others are less in demand, in the order in which they are to move:
+  /// those without devices and bound memory first, and of these the one whose move relieves most. No policy is asked.
   /// `load`: of the ledger.
   std::vector<placement::ContainerKey> crowded(const SharedLoad& load) const;
 
-  /// What the policies say of such a container now.
+  /// The policies' present plan for such a container.
   struct Relief {
     std::optional<Plan> plan;  ///< to where it is clearly better off, if there is such a place
     bool lacks_votes = false;  ///< there is no plan because a policy lost its vote, and might have been against it

@@ -31,11 +31,11 @@ using IsGranted = std::function<bool(std::uint32_t cpus)>;
 /// Finds the largest of the sizes 1 to `most` that is granted.
 ///
 /// Not all sizes up to the largest need be granted. With numa.full-pcpus-only three CPUs may be denied where four are
-/// granted; on cores of three and of four threads seven are, and five are not. What can be relied on is that whoever
-/// gets n CPUs could do with a core less: one of the next `step` smaller sizes, a core's worth, is granted as well. So
-/// where a core's worth of sizes is denied, nothing larger is granted, and the largest size is found by bisection over
-/// such windows. The first window is the one that ends with `most`: most nodes give out all they have, or all but a
-/// thread. What is found there is the largest, whatever the policies are like.
+/// granted; on cores of three and of four threads seven are, and five are not. It is certain, though, that a container
+/// which gets n CPUs could do with a core less: one of the next `step` smaller sizes, a core's worth, is granted as
+/// well. So where a core's worth of sizes is denied, nothing larger is granted, and the largest size is found by
+/// bisection over such windows. The first window is the one that ends with `most`: most nodes give out all they have,
+/// or all but a thread. A size found there is the largest, whatever the policies are like.
 ///
 /// Where everything is denied, that takes the windows at both ends, and one size each time that is half as large in
 /// between: the lowest window is not enough, since a policy may deny whoever asks for too few. Policies of yet another
@@ -72,7 +72,7 @@ class LargestGranted {
     return known->second;
   }
 
-  /// Of the sizes above `low` up to `high`.
+  /// Searches the sizes above `low` up to `high`.
   std::uint32_t largest_of(std::uint32_t low, std::uint32_t high) {
     for (std::uint32_t cpus = high; cpus > low; --cpus) {
       if (is_granted(cpus)) return cpus;
@@ -114,7 +114,7 @@ void grow_by(std::int64_t more, std::int64_t& amount) {
   amount = amount > kMost - more ? kMost : amount + more;
 }
 
-/// What is not known of its request stays so, and what is not limited.
+/// Adds to a demand. Unknown requests and missing limits stay as they are.
 void add_demand(const placement::Demand& more, placement::Demand& demand) {
   grow_by(more.cpu_request_milli, demand.cpu_request_milli);
   if (demand.cpu_limit_milli > 0) grow_by(more.cpu_limit_milli, demand.cpu_limit_milli);
@@ -264,7 +264,7 @@ class Computation {
     }
   }
 
-  /// Of its attempts the newest that has not ended, else the newest.
+  /// Returns the newest of its attempts that has not ended, else the newest.
   const Allocation* find_newest(const std::string& name) const {
     const Allocation* newest = nullptr;
     const auto& allocations = ledger_.allocations();
@@ -313,7 +313,7 @@ class Computation {
     return std::nullopt;
   }
 
-  /// What the pod's init containers have beyond what the others will have stays taken.
+  /// Keeps booked the part of the pod's init containers that exceeds the later needs of the others.
   void finish_pod() {
     if (init_room_.empty()) return;
     add_memory(init_room_.memory_beyond(*placer_.topology(), ledger_));
@@ -346,7 +346,7 @@ class Computation {
     }
   }
 
-  /// Moves what is too much for a node to those of the others that have room. What fits nowhere stays.
+  /// Moves the excess of a node to those of the others that have room. An excess that fits nowhere stays.
   void move_to_room(std::vector<NodeMemory>& parts) const {
     const topology::Topology& topology = *placer_.topology();
     const auto room_on = [&](std::size_t i) {

@@ -1,4 +1,4 @@
-// How much a new container could get on each NUMA node.
+// Computes how much a new container could get on each NUMA node.
 #pragma once
 
 #include <cstdint>
@@ -18,16 +18,16 @@ namespace topolet::engine {
 class Ledger;
 class Placer;
 
-/// What one container could have for itself on a node, and what is booked there.
+/// The CPUs that one container could have for itself on a node, and the bookings there.
 struct NodeFit {
   std::uint32_t node = 0;            ///< OS index
   std::uint32_t exclusive_cpus = 0;  ///< 0 on a memory-only node; fewer where the node's told capacity lowers it
-  /// Requested by containers whose memory is here: in equal parts over the nodes that it is bound to, else the way of
-  /// the container's CPUs. Of a bound one whose request is not known, its limit counts. Rounded up.
+  /// Requested by containers whose memory is here: in equal parts over the nodes that it is bound to, else in
+  /// proportion to the container's CPUs. For a bound one whose request is not known, its limit counts. Rounded up.
   std::int64_t booked_memory_bytes = 0;
   std::map<std::string, std::int64_t> booked_huge_page_bytes = {};  ///< the same by page size, "2MB"
   std::uint32_t shared_cpus = 0;  ///< but for the reserved ones, those that no container has alone
-  /// Of `exclusive_cpus`: what one could have that gets CPUs of the pool, and what one that gets isolated ones.
+  /// The parts of `exclusive_cpus`: the most for a container on CPUs of the pool, and for one on isolated ones.
   std::uint32_t pool_cpus = 0;
   std::uint32_t isolated_cpus = 0;
 
@@ -73,24 +73,24 @@ struct Fits {
   bool lost_votes = false;  ///< in some decision a policy was not heard: all this may be wrong
 };
 
-/// What one new container, Guaranteed and without devices and annotations, would be given at most on each node with
-/// CPUs if it had to be there: as many as it asked for, by a plan of `placer`. The policies are shown the node as the
-/// only candidate. CPUs that are kept for the next attempts of containers count as free: they yield. Where it would
-/// have isolated CPUs or those of the pool (placement.isolated), what of the two is more. All 0 where no such container
-/// gets CPUs of its own, as while the kubelet hands them out.
+/// Computes the most that one new container, Guaranteed and without devices and annotations, would be given on each
+/// node with CPUs if it had to be there: as many as it asked for, by a plan of `placer`. The policies are shown the
+/// node as the only candidate. CPUs that are kept for the next attempts of containers count as free: they yield. If it
+/// may have isolated CPUs or those of the pool (placement.isolated), the larger number counts. All 0 if no such
+/// container gets CPUs of its own, as while the kubelet hands them out.
 ///
 /// `pending` are placed first, in this order, those of a pod one after the other, as if they were created now: where
-/// they must, with CPUs that are kept for others. One that the ledger has, by the pod's uid and its name, is
-/// not placed again, and one that is denied takes nothing. Annotations are read here unless `settings` has some. One
-/// that comes `after` others may have their room; of each node counts the most that the pod will have there at a time,
-/// since nobody knows when it will be (InitRoom). What one `grows` by is planned as its resize (plan_resize), and takes
-/// nothing where that would be denied; who would have fewer CPUs of its own by it keeps them meanwhile.
+/// they must, with CPUs that are kept for others. One that the ledger has, by the pod's uid and its name, is not placed
+/// again, and one that is denied takes nothing. Annotations are read here unless `settings` has some. One that comes
+/// `after` others may have their room; on each node the most counts that the pod will have there at a time, since
+/// nobody knows when it will be (InitRoom). A growth (`grows`) is planned as the container's resize (plan_resize), and
+/// takes nothing if that would be denied; one that would have fewer CPUs of its own by it keeps them meanwhile.
 ///
 /// A number is never too large. It is the largest possible unless policies deny smaller containers and grant larger
 /// ones with more CPUs in between than the largest core of the node has threads; see LargestGranted in fits.cpp.
 ///
-/// Where a told capacity `lowers` (ToldCapacity), so many CPUs fewer as are missing. No decision reads that: it is for
-/// whoever chooses between machines.
+/// If a told capacity `lowers` (ToldCapacity), the number is smaller by the missing CPUs. No decision reads that: it is
+/// for whoever chooses between machines.
 ///
 /// Every plan has the whole time of a decision. Same arguments, same answer, as far as the policies' are the same.
 Fits compute_fits(const Placer& placer, const Ledger& ledger, const std::vector<PendingContainer>& pending);

@@ -36,7 +36,7 @@ void divide(std::int64_t bytes, const std::vector<std::int64_t>& shares,
   }
 }
 
-/// What nobody else may run on.
+/// Returns the CPUs that nobody else may run on.
 CpuSet held_by(const Allocation& allocation) {
   DedicatedCpus held;
   held.add(allocation);

@@ -12,7 +12,7 @@
 
 namespace topolet::engine {
 
-/// What containers request of the memory of one node.
+/// The memory requests of containers on one node.
 struct NodeMemory {
   std::int64_t bytes = 0;
   std::map<std::string, std::int64_t> huge_page_bytes = {};  ///< by page size, "2MB"
@@ -20,15 +20,15 @@ struct NodeMemory {
   void add(const NodeMemory& other);
   /// Nothing becomes less than 0.
   void subtract(const NodeMemory& other);
-  /// Of each amount the larger one.
+  /// Raises each amount to the larger of the two.
   void raise_to(const NodeMemory& other);
 
   friend bool operator==(const NodeMemory&, const NodeMemory&) = default;
 };
 
-/// What is booked of `demand`, by position of the topology's nodes: in equal parts over the nodes that the container's
-/// memory is bound to, else the way of its CPUs. Of a bound one whose request is not known, its limit counts. Rounded
-/// up.
+/// Returns the bookings for `demand`, by position of the topology's nodes: in equal parts over the nodes that the
+/// container's memory is bound to, else in proportion to its CPUs. For a bound one whose request is not known, its
+/// limit counts. Rounded up.
 std::vector<NodeMemory> memory_by_node(const topology::Topology& topology, const Allocation& allocation,
                                        const placement::Demand& demand);
 

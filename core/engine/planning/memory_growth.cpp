@@ -72,7 +72,7 @@ placement::PolicyRequest request_on_its_cpus(const Placer& placer, const Ledger&
   placement::PolicyRequest request = make_request(placer.topology(), std::move(view), std::move(asked), {},
                                                   placer.rules(), ledger.kubelet_hands_out_cpusets());
   const CpuSet& cpus = before.placement.cpus;
-  // What it has counts, not what the rules would give it now.
+  // Its present mode counts, not the one that the rules would give it now.
   request.exclusive = before.is_exclusive();
   if (request.exclusive) {
     request.from =
@@ -100,7 +100,8 @@ placement::Decision decide(const Placer& placer, placement::PolicyRequest reques
   return placer.deps().decide(std::make_shared<const placement::PolicyRequest>(std::move(request)), rules);
 }
 
-/// Whether the nodes that it has and keeps are of the candidate that won, or chosen anyway, or it gains none.
+/// Returns true if the nodes that it has and keeps belong to the candidate that won, or were chosen anyway, or it gains
+/// none.
 bool covers(const placement::Decision& decision, const NodeSet& kept) {
   const NodeSet& mems = decision.placement.mems;
   return (kept - mems).is_subset_of(decision.nodes) || mems.is_subset_of(kept);
@@ -174,7 +175,7 @@ Plan plan_other_size(const Placer& placer, const Ledger& ledger, const Allocatio
   constraints.keep_nodes = kept & placer.candidates().back().nodes;
   constraints.also_among = node_sets_beside(before.placement.cpus, placer, ledger, before);
   Plan on_kept_nodes = reclaim_and_plan(placer, ledger, requested, constraints);
-  // Of two denials the one for all nodes says more.
+  // If both are denied, the denial for all nodes says more.
   return plan.decision.denied && on_kept_nodes.decision.denied ? plan : on_kept_nodes;
 }
 

@@ -11,8 +11,8 @@
 
 namespace topolet::engine {
 
-/// Whether the policies are asked about the memory of a container that has asked for something else: its memory is
-/// bound by them, and it needs more than before. Nobody else can be refused memory that it may take from any node.
+/// Returns true if the policies are asked about the memory of a container that has asked for something else: its memory
+/// is bound by them, and it needs more than before. Nobody else can be refused memory that it may take from any node.
 bool needs_memory_decision(const Allocation& before, const placement::Demand& requested);
 
 struct MemoryDecision {

@@ -34,7 +34,8 @@ std::vector<placement::ContainerKey> stranded_by(const Ledger& ledger, const pla
   return stranded;
 }
 
-/// Of each other container of the pod, and each of its nodes by itself: one that is alike may belong to another pod.
+/// Adds the nodes of each other container of the pod, and each of these nodes by itself: a similar node set may belong
+/// to another pod.
 void add_nodes_of_pod(const Ledger& ledger, const placement::Workload& workload, std::set<NodeSet::Words>& among) {
   const auto& allocations = ledger.allocations();
   const std::string& pod_uid = workload.key.pod_uid;
@@ -136,7 +137,7 @@ Plan Placer::plan(const Ledger& ledger, const placement::Workload& workload, con
       plan.moves = *std::move(moves);
       return plan;
     }
-    // What the kubelet says has no next best.
+    // A cpuset from the kubelet has no next best.
     if (!workload.kubelet_cpus.empty()) return plan;
     if (first_obstacle.empty()) first_obstacle = "; " + moves.error().message;
     placement::PolicyRequest next = *policy_request;

@@ -30,7 +30,7 @@ class Placer {
   using Deps = PlacerDeps;
   explicit Placer(Deps deps) : deps_(std::move(deps)) {}
 
-  /// How a decision differs from that on a container which is new.
+  /// The differences from a decision on a new container.
   struct Constraints {
     std::optional<NodeSet> within_nodes;                  ///< only candidates inside these nodes
     std::optional<placement::Candidate> exact_candidate;  ///< only this one
@@ -60,7 +60,7 @@ class Placer {
     return plan(ledger, workload, Constraints{});
   }
 
-  /// What it plans with at present.
+  /// Returns the inputs of its present plans.
   const Deps& deps() const { return deps_; }
   const std::shared_ptr<const topology::Topology>& topology() const { return deps_.topology; }
   const std::vector<placement::Candidate>& candidates() const { return deps_.candidates; }
@@ -69,9 +69,9 @@ class Placer {
     return deps_.annotations ? std::optional(deps_.annotations()) : std::nullopt;
   }
 
-  /// What counts for a container that is new; see placement::read_settings().
+  /// Returns the settings of a new container; see placement::read_settings().
   Result<placement::Settings> read_settings(const placement::Workload& workload) const;
-  /// What is kept of annotations; see placement::without_unread_values().
+  /// Returns the annotations to be kept; see placement::without_unread_values().
   SharedStringMap annotations_to_keep(const SharedStringMap& annotations) const {
     return deps_.annotations ? placement::without_unread_values(annotations, deps_.annotations()) : annotations;
   }
@@ -83,7 +83,7 @@ class Placer {
     return std::exchange(deps_.candidates, std::move(candidates));
   }
 
-  /// Whether a container found on `cpus` would have got as many CPUs exclusively, and may keep these.
+  /// Returns true if a container found on `cpus` would have got as many CPUs exclusively, and may keep these.
   bool may_keep_exclusively(const Ledger& ledger, const placement::Workload& workload, const CpuSet& cpus) const;
 
  private:
@@ -100,16 +100,16 @@ class Placer {
   Deps deps_;
 };
 
-/// Whether the nodes that a new container is given count for the other containers of its pod: if it is the first, and
-/// was placed for the whole pod, whose resources must be known for that.
+/// Returns true if the nodes that a new container is given count for the other containers of its pod: if it is the
+/// first, and was placed for the whole pod, whose resources must be known for that.
 bool keeps_pod_together(const placement::Workload& workload, const placement::Decision& decision);
 
 /// The rest of the cores of some CPUs.
 CpuSet core_siblings_of(const topology::Topology& topology, const CpuSet& cpus);
 
-/// Why a container is foreign. `obstacle`: what keeps its handler's containers from being placed.
+/// Returns why a container is foreign. `obstacle`: what keeps its handler's containers from being placed.
 std::string reason_not_placed(const placement::Workload& workload, const std::string& obstacle);
-/// What is said of the pod of a foreign container, once.
+/// Describes a foreign container; said once of each pod.
 std::string describe_foreign(const placement::Workload& workload, const std::string& obstacle);
 
 /// Where it goes back to if it is placed anew because of others.
@@ -121,7 +121,7 @@ NodeSet nodes_of(const Allocation& allocation, const topology::Topology& topolog
 /// For the reason in the audit: which CPUs are no longer withheld for a container, and which newly are. May be empty.
 std::string describe_withheld_change(const placement::Placement& before, const placement::Placement& now);
 
-/// Of a container that is placed anew: see placement::retained_memory_nodes().
+/// Keeps the memory nodes of a container that is placed anew: see placement::retained_memory_nodes().
 void retain_memory_nodes(const Allocation& before, const placement::PlacementRules& rules,
                          placement::Placement& placement);
 

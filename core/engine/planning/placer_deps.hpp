@@ -1,4 +1,4 @@
-// What a Placer plans with. Plain values.
+// The inputs of a Placer. Plain values.
 #pragma once
 
 #include <functional>
@@ -11,7 +11,7 @@
 
 namespace topolet::engine {
 
-/// What changes when CPUs go off- or online.
+/// The inputs that change when CPUs go off- or online.
 struct Machine {
   std::shared_ptr<const topology::Topology> topology;
   std::vector<placement::Candidate> candidates;
@@ -26,7 +26,7 @@ struct PlacerDeps {
   std::function<placement::Decision(const std::shared_ptr<const placement::PolicyRequest>&,
                                     const placement::PlacementRules&)>
       decide;
-  /// Which annotations are read at present; empty = not known, so that no name is called misspelt.
+  /// Returns the annotations that are read at present; empty = not known, so that no name is called misspelt.
   std::function<placement::KnownAnnotations()> annotations = {};
 };
 

@@ -1,4 +1,4 @@
-// What becomes of containers when CPUs go, and of those who share when some come.
+// Plans for containers when CPUs go, and for those that share when some come.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -77,7 +77,7 @@ std::vector<std::pair<placement::ContainerKey, CpuSet>> RebalancePlanner::widene
   return changed;
 }
 
-/// What is left for a container depends on what it had; for whom nothing is left at all, the kernel chooses.
+/// Plans the CPUs that are left for a container, depending on those it had; if none is left, the kernel chooses.
 Plan RebalancePlanner::plan_vacate(const Allocation& before) const {
   Plan plan = before.is_exclusive() ? plan_other_exclusive_cpus(before) : plan_other_shared_cpus(before);
   if (plan.squeeze != Squeeze::kNone) plan.audit_event = AuditEvent::kSqueezed;
@@ -111,7 +111,7 @@ Plan RebalancePlanner::plan_other_exclusive_cpus(const Allocation& before) const
   if (is_possible(plan)) return finish(std::move(plan), "", Squeeze::kNone);
   const std::string why_not = plan.decision.denied ? plan.decision.reason : "while it moved, others would have no CPUs";
   if (before.placement.cpus.intersects(allowed)) {
-    // What it keeps it does not have to leave first.
+    // It does not have to leave the CPUs that it keeps.
     Placer::Constraints around;
     around.keep = before.placement;
     around.keep.cpus &= allowed;

@@ -102,7 +102,7 @@ std::optional<Plan> RebalancePlanner::plan_return(const Allocation& before) cons
   return plan;
 }
 
-/// Whether what is kept idle for it stays so, or policies do not miss that.
+/// Returns true if the CPUs kept idle for it stay so, or policies do not miss them.
 bool RebalancePlanner::is_no_loss(const Allocation& before, const Plan& back) {
   const CpuSet& idle = before.placement.withheld;
   const CpuSet held = back.decision.placement.cpus | back.decision.placement.withheld;
@@ -138,7 +138,7 @@ std::optional<Plan> RebalancePlanner::plan_partial_return(const Allocation& befo
   return plan;
 }
 
-/// Why the container should return, as a continuation of the reason; nothing if it would be worse off.
+/// Returns why the container should return, as a continuation of the reason; nothing if it would be worse off.
 std::optional<std::string> RebalancePlanner::reason_to_return(const Allocation& before, const Plan& back) const {
   const placement::Placement& now = before.placement;
   const placement::Verdicts& verdicts = back.decision.verdicts;
@@ -163,8 +163,8 @@ std::optional<std::string> RebalancePlanner::reason_to_return(const Allocation& 
   return fmt::format(", because this is dropped where it is now: {}", fmt::join(stays.verdicts.dropped, "; "));
 }
 
-/// Keeps all CPUs that it has. Missing ones may come from anywhere, its former CPUs first. Of the siblings of its CPUs,
-/// those that came online since may be withheld, but not those that neighbours released, which it never had.
+/// Keeps all CPUs that it has. Missing ones may come from anywhere, its former CPUs first. Siblings of its CPUs may be
+/// withheld if they came online since, but not if neighbours released them, as it never had those.
 std::optional<Plan> RebalancePlanner::plan_missing_cpus(const Allocation& before) const {
   const placement::PlacementRules& rules = placer_.rules();
   const CpuSet& pool = ledger_.pool();
@@ -269,7 +269,7 @@ bool RebalancePlanner::leaves_others_cpus(const Allocation& before, const Plan& 
     const auto moved = within.find(key);
     const CpuSet& wanted = moved == within.end() ? other.within : moved->second;
     const placement::Mode mode = other.placement.mode;
-    // One that has nowhere to go now is no worse off.
+    // A container that has nowhere to go now is not worse off.
     return wanted.intersects(pool_for(mode, pool, free_reserved)) ||
            !other.within.intersects(pool_for(mode, ledger_.pool(), free_reserved));
   });

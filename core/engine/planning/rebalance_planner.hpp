@@ -41,7 +41,8 @@ class RebalancePlanner {
   std::vector<placement::ContainerKey> restricted(const CpuSet& allowed,
                                                   const std::vector<placement::Candidate>& candidates) const;
 
-  /// Whether every shared container has CPUs while this one moves: its exclusive CPUs are blocked until it has left.
+  /// Returns true if every shared container has CPUs while this one moves: its exclusive CPUs are blocked until it has
+  /// left.
   bool leaves_others_cpus(const Allocation& before, const Plan& plan) const;
 
   /// The move that a plugin requested. Nothing if it is impossible or would change the mode.

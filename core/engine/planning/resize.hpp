@@ -1,4 +1,4 @@
-// What becomes of a container that is resized while it exists.
+// Plans the resize of a container.
 #pragma once
 
 #include <cstdint>
@@ -10,11 +10,12 @@
 
 namespace topolet::engine {
 
-/// Whether it is to have another number of CPUs of its own than it has. `cpus`: as many as it would get as a new one.
+/// Returns true if it is to have another number of CPUs of its own than it has. `cpus`: as many as it would get as a
+/// new one.
 bool changes_cpu_count(const Allocation& before, const placement::Workload& requested, std::uint32_t cpus);
 
-/// What is to be committed, or the decision that denies it. `requested`: as it is to be, with the nodes of its pod; the
-/// kubelet says of its CPUs what it has said before.
+/// Returns the event to be committed, or the decision that denies it. `requested`: the workload as it is to be, with
+/// the nodes of its pod; its CPUs from the kubelet are those of before.
 ///
 /// It keeps its mode, unless an exclusive container no longer requests whole CPUs. One that has CPUs of its own keeps
 /// these, and gets more beside them.

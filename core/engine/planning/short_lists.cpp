@@ -6,7 +6,7 @@
 namespace topolet::engine {
 namespace {
 
-/// Whether the same places are likely to be the best for both. Names and labels are no reason to look elsewhere.
+/// Returns true if the same places are likely to be the best for both. Names and labels do not matter.
 bool are_alike(const placement::Workload& a, const placement::Workload& b) {
   const auto what_counts = [](const placement::Workload& workload) {
     return std::tie(workload.qos, workload.demand, workload.settings, workload.pod_namespace, workload.runtime_handler,

@@ -21,7 +21,7 @@ class ShortLists {
     /// The score of the best candidate that is not in the list.
     std::int64_t best_of_others = std::numeric_limits<std::int64_t>::min();
 
-    /// Whether none of the others was better than the place that `decision` found in the list.
+    /// Returns true if none of the others was better than the place that `decision` found in the list.
     bool suffices(const placement::Decision& decision) const;
   };
 

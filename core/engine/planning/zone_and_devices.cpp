@@ -17,7 +17,8 @@ namespace {
 
 namespace reason_code = placement::reason_code;
 
-/// Of each device that policies have placed it by, and whose nodes the machine tells. A denial knows none.
+/// Returns the nodes of each device that policies have placed it by, as far as the machine tells them. A denial has
+/// none.
 std::vector<NodeSet> places_of_devices(const topology::Topology& topology, const placement::Decision& decision) {
   std::vector<NodeSet> places;
   for (const std::string& name : decision.used_devices) {
