@@ -15,7 +15,7 @@
 namespace topolet::engine {
 namespace {
 
-/// What is counted for a container of which not all is known, for people; empty where it is.
+/// Describes, for people, how a container with an incompletely known demand is counted; empty if the demand is known.
 std::string describe_demand(const placement::Workload& workload) {
   const placement::Demand& demand = workload.demand;
   const double cpus = static_cast<double>(demand.cpu_request_milli) / 1000;

@@ -6,11 +6,11 @@
 namespace topolet::engine {
 namespace {
 
-/// How many failures in a row pass before those who wait are told.
+/// The number of failures in a row before waiting operations are told.
 constexpr std::uint32_t kFailuresToReport = 3;
 constexpr std::chrono::milliseconds kFirstRetry{100};
 constexpr std::chrono::milliseconds kLongestRetry{5000};
-/// How long an operation may wait that needs more than its turn.
+/// The time that an operation may wait if it needs more than its turn.
 constexpr std::chrono::seconds kOperationTimeout{20};
 
 std::chrono::milliseconds retry_delay(std::uint32_t failures) {
@@ -178,8 +178,8 @@ void ContainerQueues::give_up_operation(const QueuePtr& queue, std::uint64_t num
   advance(queue);
 }
 
-/// Whether that is what the container should have. What of it was given away meanwhile it is told to leave once that is
-/// durable; who has left that already need not be told now.
+/// Returns true if that is the set that the container should have. CPUs of it that were given away meanwhile are taken
+/// from the container once that is durable; a container that has left those already need not be told now.
 bool ContainerQueues::is_desired(const Queue& queue, const std::optional<ContainerCpuset>& set) const {
   return set && (*set == queue.desired || set == options_.sendable(queue.container_id, queue.desired));
 }
@@ -238,7 +238,7 @@ void ContainerQueues::apply(const QueuePtr& queue) {
                  [this, queue, target](const ApplyResult& applied) { finish_apply(queue, target, applied); });
 }
 
-/// What was under way is not any more; a queue that took the place of this one begins.
+/// Ends the work that was under way; a queue that took the place of this one begins.
 void ContainerQueues::finish_work(const QueuePtr& queue) {
   queue->busy = false;
   const auto predecessor = closing_.find(queue->container_id);

@@ -18,7 +18,7 @@
 
 namespace topolet::engine {
 
-/// What came of an attempt to apply a set.
+/// The result of an attempt to apply a set.
 struct ApplyResult {
   enum class Kind : std::uint8_t {
     kDone,        ///< the container is where it should be, or can run nowhere any more
@@ -29,8 +29,8 @@ struct ApplyResult {
   };
   Kind kind = Kind::kDone;
   Error error = {};
-  /// Of all but kDone and kBlocked: not to be tried again before that, and who waits for a failed one need not wait for
-  /// more. None: soon.
+  /// For all but kDone and kBlocked: not to be tried again before that, and an operation that waits for a failed one
+  /// need not wait for more. None: soon.
   std::optional<std::chrono::milliseconds> retry_after = {};
 };
 
@@ -46,7 +46,7 @@ struct QueueOptions {
       sendable;
   /// Nothing is under way for the container, and what it should have is applied, as far as it may have it.
   std::function<void(const std::string& container_id, const ContainerCpuset& applied)> converged;
-  /// What a closed queue had under way is over, and no other queue of the container has taken its place.
+  /// The work of a closed queue is over, and no other queue of the container has taken its place.
   std::function<void(const std::string& container_id)> ended;
   /// Runs something later, on the queues' thread.
   std::function<void(std::chrono::milliseconds delay, std::function<void()> then)> after;
@@ -82,15 +82,15 @@ class ContainerQueues {
   bool is_closing(const std::string& container_id) const { return closing_.count(container_id) != 0; }
   /// Something is under way for the container.
   bool is_busy(const std::string& container_id) const;
-  /// What is applied; none if unknown or no such queue.
+  /// Returns the applied set; none if unknown or no such queue.
   std::optional<ContainerCpuset> applied(const std::string& container_id) const;
 
   void set_desired(const std::string& container_id, ContainerCpuset desired);
   /// Somebody else's operation brought the container to `now`.
   void set_applied(const std::string& container_id, ContainerCpuset now);
-  /// What is applied is in doubt: the desired set is applied anew.
+  /// Marks the applied set as doubtful: the desired set is applied anew.
   void invalidate(const std::string& container_id);
-  /// Who was blocked may try again.
+  /// Lets a blocked container try again.
   void unblock(const std::string& container_id);
 
   /// Calls back once the queue is idle with its newest desired set applied, or what of that is sendable: at once if it
@@ -100,7 +100,7 @@ class ContainerQueues {
   void when_all_converged(const std::vector<std::string>& container_ids, std::chrono::milliseconds timeout,
                           ConvergedCallback converged);
 
-  /// Runs somebody else's operation (a kubelet's update, a start) in its turn. False if there is no such queue.
+  /// Runs somebody else's operation (a kubelet's update, a start) in its turn. Returns false if there is no such queue.
   bool run(const std::string& container_id, Needs needs, Operation operation);
 
  private:
@@ -117,7 +117,7 @@ class ContainerQueues {
     std::string container_id;
     std::optional<ContainerCpuset> applied;
     std::optional<ContainerCpuset> sent;  ///< what the runtime has taken last
-    /// What was applied before the operation that is under way, if that is true again when it is over.
+    /// The set that was applied before the operation that is under way, if that is true again when it is over.
     std::optional<ContainerCpuset> before_operation;
     ContainerCpuset desired;  ///< as is durable
     bool busy = false;

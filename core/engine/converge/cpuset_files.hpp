@@ -13,7 +13,7 @@ namespace topolet::engine {
 /// The cgroups right below one; none where it has ended.
 std::vector<std::filesystem::path> child_cgroups(const std::filesystem::path& cgroup);
 
-/// What is configured (cpuset.cpus). Empty where nothing is; none where that cannot be read.
+/// Returns the configured cpuset (cpuset.cpus). Empty if none is configured; none if it cannot be read.
 std::optional<CpuSet> read_cpus(const std::filesystem::path& cgroup);
 /// A list of CPUs in whatever file.
 std::optional<CpuSet> read_cpu_list(const std::filesystem::path& file);

@@ -19,7 +19,7 @@
 
 namespace topolet::engine {
 
-/// What came of telling the runtime.
+/// The result of telling the runtime.
 struct WriteResult {
   enum class Kind : std::uint8_t {
     kVerified,    ///< it runs, and the kernel has it where it should be
@@ -58,12 +58,13 @@ class CpusetWriter {
   /// is as the kernel has it.
   void inspect(const std::string& container_id, std::function<void(Result<operations::ContainerDetail>)> done);
 
-  /// What the kernel says of a process that was seen to belong to the container; none if there is none to be asked.
+  /// Returns the CPUs that the kernel shows for a process that was seen to belong to the container; none if there is no
+  /// such process.
   std::optional<CpuSet> kernel_cpus(const std::string& container_id) const;
-  /// What the kernel says of the container's own cgroup, which what it has made below it may have less of; where that
-  /// cannot be told, the same as kernel_cpus().
+  /// Returns the CPUs of the container's own cgroup, as the kernel shows them; cgroups that the container has made
+  /// below it may have fewer. If they cannot be told, the same as kernel_cpus().
   std::optional<CpuSet> container_cpus(const std::string& container_id) const;
-  /// What somebody has set it to; see ProcessCgroups::configured_cpus().
+  /// Returns the cpuset that somebody has set; see ProcessCgroups::configured_cpus().
   std::optional<CpuSet> configured_cpus(const std::string& container_id) const;
   /// The CPUs that cgroups below the container's own have, where it cannot leave them for that; see nested_cpusets.hpp.
   CpuSet pinned_by_nested(const std::string& container_id) const;

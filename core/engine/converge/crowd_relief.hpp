@@ -33,7 +33,7 @@ class CrowdRelief {
   void retry();
 
  private:
-  /// What a plan depends on.
+  /// The inputs of a plan.
   struct Picture {
     SharedLoad load;
     CpuSet pool;
@@ -52,7 +52,7 @@ class CrowdRelief {
   const CrowdPlanner planner_;
   bool scheduled_ = false;
   std::optional<std::chrono::steady_clock::time_point> last_move_;
-  /// Who was asked about in vain, as things are in `picture_`.
+  /// The containers that were asked about in vain, as things are in `picture_`.
   std::set<placement::ContainerKey> asked_;
   /// Those of them whose votes were lost.
   std::set<placement::ContainerKey> undecided_;

@@ -11,7 +11,7 @@
 
 namespace topolet::engine {
 
-/// How a container ended, as far as whoever learned of it knows.
+/// The end of a container, as far as whoever learned of it knows.
 struct Exit {
   enum class Kind : std::uint8_t {
     kExited,   ///< by itself, or nobody knows why

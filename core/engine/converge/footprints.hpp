@@ -1,4 +1,4 @@
-// Which CPUs each container may be using, as far as it follows from what it was told and what was read back.
+// The CPUs that each container may be using, as far as they follow from what it was told and what was read back.
 #pragma once
 
 #include <map>

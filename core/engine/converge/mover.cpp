@@ -10,10 +10,10 @@
 namespace topolet::engine {
 namespace {
 
-/// How soon to look again at neighbours whose queues have converged, but which the ledger still has on the CPUs.
+/// The time until neighbours are checked again whose queues have converged, but which the ledger still has on the CPUs.
 constexpr std::chrono::milliseconds kRecheckDelay{20};
-/// How long after the start an update of an earlier run of the daemon may come into effect. Shorter than anybody waits
-/// for neighbours.
+/// The time after the start in which an update of an earlier run of the daemon may come into effect. Shorter than
+/// anybody waits for neighbours.
 constexpr std::chrono::seconds kLateUpdates{2};
 static_assert(kLateUpdates < kNeighboursTimeoutInTurn);
 
@@ -303,8 +303,8 @@ ApplyResult Mover::note_elsewhere(const std::string& container_id, const Contain
   return {runs ? ApplyResult::Kind::kUnverified : ApplyResult::Kind::kFailed, error};
 }
 
-/// The container has these CPUs, as was read back, and nothing that was sent to it is under way. What it will be sent
-/// is bounded by the ledger of then: so it cannot come back to any other CPU that it was to vacate.
+/// Commits that the container has these CPUs, as was read back while nothing sent to it was under way. Later sets are
+/// bounded by the ledger of then: so it cannot come back to any other CPU that it was to vacate.
 void Mover::confirm_cpus(const std::string& container_id, const placement::ContainerKey& key, const CpuSet& cpus) {
   footprints_.set(container_id, cpus);
   deps_.committer.commit(event::Converged{key, cpus}, Urgency::kSoon);

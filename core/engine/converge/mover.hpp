@@ -30,8 +30,9 @@
 
 namespace topolet::engine {
 
-/// How long a container waits for others to leave the CPUs that it is to have alone: a create or a start; and what is
-/// done in the container's own turn. The latter is short, as two that wait for each other keep both turns meanwhile.
+/// The time that a container waits for others to leave the CPUs that it is to have alone: for a create or a start, and
+/// for work in the container's own turn. The latter is short, as two that wait for each other keep both turns
+/// meanwhile.
 constexpr std::chrono::seconds kNeighboursTimeout{20};
 constexpr std::chrono::seconds kNeighboursTimeoutInTurn{3};
 
@@ -64,9 +65,10 @@ class Mover final : public Observer {
   /// may not be durable yet that it was created.
   void open_created(const std::string& container_id, const ContainerCpuset& sent);
   bool has_queue(const std::string& container_id) const { return queues_.has(container_id); }
-  /// What the container may be told now, by the last durable transition and the ledger of now: see agreed_cpuset().
+  /// Returns the set that the container may be told now, by the last durable transition and the ledger of now: see
+  /// agreed_cpuset().
   std::optional<ContainerCpuset> sendable(const std::string& container_id) const;
-  /// What the container may be using, as far as it was told: empty if it has been told nothing.
+  /// Returns the CPUs that the container may be using, as far as it was told: empty if it has been told nothing.
   CpuSet footprint(const std::string& container_id) const { return footprints_.of(container_id); }
   /// The part of it that this daemon has told the container, or has seen it on.
   CpuSet told(const std::string& container_id) const { return footprints_.told(container_id); }
@@ -141,7 +143,7 @@ class Mover final : public Observer {
   /// Tries, of those that did not leave CPUs, some again: see StuckWatch.
   void try_stuck();
 
-  /// Whether a start of it may still be under way without anybody waiting for it.
+  /// Returns true if a start of it may still be under way without anybody waiting for it.
   bool may_still_be_starting(const Allocation& allocation) const;
   /// Asks the runtime about starts whose callers no longer wait.
   void resolve_unfinished_starts();
@@ -199,7 +201,7 @@ class Mover final : public Observer {
   ContainerQueues queues_;
 };
 
-/// Whether topolet may change the container's CPUs now.
+/// Returns true if topolet may change the container's CPUs now.
 bool may_be_moved(const Allocation& allocation);
 
 }  // namespace topolet::engine

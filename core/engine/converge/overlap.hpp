@@ -1,4 +1,4 @@
-// What is told of a container on CPUs which another one has alone. Plain values.
+// The report of a container on CPUs which another one has alone. Plain values.
 #pragma once
 
 #include <chrono>

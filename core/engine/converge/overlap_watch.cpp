@@ -7,7 +7,8 @@
 namespace topolet::engine {
 namespace {
 
-/// Whom an overlap is told of: conflicts with the kubelet and containers without any CPU left are told as such.
+/// Returns true if overlaps of the container are reported as such: conflicts with the kubelet and containers without
+/// any CPU left have reports of their own.
 bool is_watched(const Allocation& allocation) {
   return allocation.is_managed() && allocation.may_run() && !allocation.conflict &&
          allocation.squeeze != Squeeze::kLeftToKernel;

@@ -5,9 +5,9 @@
 namespace topolet::engine {
 namespace {
 
-/// How long a runtime may take until what it has taken is in force.
+/// The time until a set that the runtime has accepted is in force.
 constexpr std::chrono::seconds kSlowestRuntime{1};
-/// How long it may take until topolet knows that CPUs are gone.
+/// The time until topolet knows that CPUs are gone.
 constexpr std::chrono::seconds kSlowestNews{10};
 /// Whoever sets the CPUs again so soon after a repair answers it.
 constexpr std::chrono::minutes kAnswersRepair{1};
@@ -36,8 +36,8 @@ bool OverruleWatch::was_never_told(const Allocation& allocation, const CpuSet& o
   return !observed.is_subset_of(told);
 }
 
-/// Whether its cgroup may be set to that by what it was told. Fewer CPUs than it was told it has where an update was
-/// lost, or came late, or where the kernel has taken some away that were offline for a while.
+/// Returns true if its cgroup may be set to that by what it was told. It has fewer CPUs than it was told if an update
+/// was lost, or came late, or if the kernel has taken some away that were offline for a while.
 bool OverruleWatch::was_told(const Allocation& allocation, const CpuSet& configured) const {
   if (was_never_told(allocation, configured)) return false;
   const auto told = told_.find(allocation.container_id);

@@ -20,17 +20,18 @@ namespace topolet::engine {
 /// So often, at most, the CPUs of a container that is overruled are set again.
 constexpr std::chrono::seconds kPauseBetweenRepairs{10};
 
-/// Commits where the kernel has containers, as far as that is worth a transition, and who is overruled:
+/// Commits where the kernel has containers, as far as that is worth a transition, and which ones are overruled:
 ///
-/// - whoever is, at the first look after its start, on CPUs that it was never told;
-/// - whoever is on such CPUs once more after a repair that took effect: within ten minutes, or for the third time in a
-///   day (Allocation::hand);
-/// - whoever is still elsewhere a second after the runtime has taken its CPUs, and was told them again meanwhile.
+///  - a container that is, at the first look after its start, on CPUs that it was never told;
+///  - one that is on such CPUs once more after a repair that took effect: within ten minutes, or for the third time in
+///  a
+///    day (Allocation::hand);
+///  - one that is still elsewhere a second after the runtime has taken its CPUs, and was told them again meanwhile.
 ///
-/// A difference that a change of the machine's CPUs may explain is none of these: what its own cgroup is set to tells
-/// that from another hand, where it can be read, since the kernel does not write it. So does a cgroup that was set to
-/// fewer CPUs than it was told, which an update that was lost does not explain, nor the cgroup above. How long it lasts
-/// is said by the transition (event::SeenInKernel). Lives on the loop's thread.
+/// A difference that a change of the machine's CPUs may explain is none of these: its own cgroup's setting, where it
+/// can be read, tells that from another hand, since the kernel does not write it. So does a cgroup that was set to
+/// fewer CPUs than it was told, which an update that was lost does not explain, nor the cgroup above. The transition
+/// (event::SeenInKernel) says how long it lasts. Lives on the loop's thread.
 class OverruleWatch {
  public:
   struct Deps {
@@ -57,7 +58,7 @@ class OverruleWatch {
 
   /// Its cgroup has been told so: by a create, or in somebody else's turn.
   void note_sent(const std::string& container_id, const CpuSet& cpus);
-  /// How long to wait before it is told `target`; none: no time.
+  /// Returns the time to wait before it is told `target`; none: no time.
   std::optional<std::chrono::milliseconds> wait_before_repair(const Allocation& allocation,
                                                               const ContainerCpuset& target) const;
   /// It is told that now.
@@ -71,7 +72,7 @@ class OverruleWatch {
 
  private:
   using Time = std::chrono::steady_clock::time_point;
-  /// What is compared to know whether the machine's CPUs have changed.
+  /// The values that differ if the machine's CPUs have changed.
   struct MachineMark {
     CpuSet allowed;
     std::uint64_t generation = 0;
@@ -89,7 +90,7 @@ class OverruleWatch {
     MachineMark machine;                  ///< then
     std::vector<CpuSet> sent = {};        ///< the sets it was told last, the newest at the end
   };
-  /// Whose doing it may be that it is where it is.
+  /// The possible cause of where it is.
   enum class Doing : std::uint8_t {
     kExplained,    ///< by what it was told, or the kernel's own
     kMaybeKernel,  ///< it was never told that, and the kernel does such things

@@ -1,4 +1,4 @@
-// Whose containers topolet places, by runtime handler, and what is known of those whose containers it cannot place.
+// The runtime handlers whose containers topolet places, and the obstacles of those whose containers it cannot place.
 #pragma once
 
 #include <map>
@@ -12,10 +12,10 @@
 
 namespace topolet::engine {
 
-/// Whether the process of a container is seen in a cgroup of its pod, and not in one of the container's own: its CPUs
-/// cannot be set then, as where a virtual machine or a sandbox process runs what is in it. `cgroups`: their paths, one
-/// for each hierarchy, which name the container that they belong to by the runtime's id. It has one of its own where
-/// any of them does: cgroup v1 moves processes up whose last CPU goes offline. None says nothing.
+/// Returns true if the process of a container is seen in a cgroup of its pod, and not in one of the container's own:
+/// its CPUs cannot be set then, as when a virtual machine or a sandbox process runs its contents. `cgroups`: their
+/// paths, one for each hierarchy, which name the container that they belong to by the runtime's id. It has one of its
+/// own if any of them does: cgroup v1 moves processes up whose last CPU goes offline. None says nothing.
 bool runs_in_cgroup_of_pod(const std::vector<std::string>& cgroups, const std::string& container_id,
                            const placement::ContainerKey& key);
 
@@ -24,7 +24,7 @@ class PlacedHandlers {
  public:
   explicit PlacedHandlers(placement::RuntimeHandlers configured) : configured_(std::move(configured)) {}
 
-  /// Why the handler's containers are not placed, for people; empty if they are.
+  /// Returns why the handler's containers are not placed, for people; empty if they are.
   std::string obstacle(const std::string& handler) const;
 
   /// A container of it turned out to run in no cgroup of its own. None of the handler's is placed from now on; of the

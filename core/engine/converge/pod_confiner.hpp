@@ -33,7 +33,7 @@ class PodConfiner final : public Observer {
   /// The ledger is known to be right: all are set, or what an earlier topoletd had set is taken back.
   void on_reconciled() override;
 
-  /// Why pods cannot be kept within the pool, by NAMESPACE/POD.
+  /// Returns why pods cannot be kept within the pool, by NAMESPACE/POD.
   const std::map<std::string, std::string>& failures() const { return failures_; }
 
  private:

@@ -133,7 +133,8 @@ std::map<std::string, std::string> PodQuotas::failures() const {
   return by_name;
 }
 
-/// What has ended does not run, and says nothing: its next attempt does.
+/// Gathers the quotas and limits of the pod's containers. One that has ended does not run and does not count: its next
+/// attempt does.
 PodQuotas::Containers PodQuotas::containers_of(const std::string& uid) const {
   Containers containers;
   const auto& all = deps_.committer.ledger().allocations();

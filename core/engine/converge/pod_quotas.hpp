@@ -23,8 +23,8 @@ Result<operations::CfsQuota> read_quota(const std::filesystem::path& cgroup);
 Status write_quota(const std::filesystem::path& cgroup, const operations::CfsQuota& quota);
 
 /// Takes the quota of a pod off while all its containers that have a CPU limit have CPUs of their own and no quota
-/// (QuotaState::kDropped), as theirs would be in vain otherwise, and gives it back when that is over. What it was is
-/// noted first (Pod::dropped_quota), so that a later topoletd can give it back. Whenever the kubelet has set another
+/// (QuotaState::kDropped), as theirs would be in vain otherwise, and gives it back when that is over. The former quota
+/// is noted first (Pod::dropped_quota), so that a later topoletd can give it back. Whenever the kubelet has set another
 /// one, that is noted in its place. Lives on the loop's thread.
 class PodQuotas final : public Observer {
  public:
@@ -42,11 +42,11 @@ class PodQuotas final : public Observer {
   /// Somebody may have written the files.
   void look();
 
-  /// Why a quota could not be taken off or given back, by NAMESPACE/POD.
+  /// Returns why a quota could not be taken off or given back, by NAMESPACE/POD.
   std::map<std::string, std::string> failures() const;
 
  private:
-  /// What the pod's containers say of it.
+  /// The quotas and limits of the pod's containers.
   struct Containers {
     bool has_dropped = false;      ///< one has no quota, by topolet's hand
     bool has_limited = false;      ///< one has a quota, or nobody knows whether it has

@@ -32,7 +32,7 @@ std::vector<CgroupLine> lines_of_cgroups(const std::filesystem::path& process) {
   return lines;
 }
 
-/// Whether a cgroup is `parent` or below it.
+/// Returns true if a cgroup is `parent` or below it.
 bool is_in(const std::string& cgroup, const std::string& parent) {
   if (cgroup == parent || parent == "/") return true;
   return cgroup.size() > parent.size() && cgroup.compare(0, parent.size(), parent) == 0 && cgroup[parent.size()] == '/';
@@ -79,7 +79,8 @@ std::optional<std::string> up_to_container(const std::string& cgroup, const std:
   return cgroup.substr(0, cgroup.find('/', at));
 }
 
-/// More than any machine has, as v1 writes it where there is no limit: PAGE_COUNTER_MAX, rounded down to a page.
+/// The smallest value that counts as no limit, more than any machine has. v1 writes PAGE_COUNTER_MAX, rounded down to a
+/// page.
 constexpr std::int64_t kNoLimit = std::int64_t{1} << 62;
 
 std::optional<std::string> first_word_of(const std::filesystem::path& file) {

@@ -1,4 +1,4 @@
-// What the kernel says a process may run on: the last word on whether a placement took effect.
+// Reads from the kernel which CPUs a process may run on: the last word on whether a placement took effect.
 #pragma once
 
 #include <cstdint>
@@ -28,23 +28,24 @@ class ProcessCgroups {
   using ReadResources = std::function<operations::ToldResources(std::int64_t pid)>;
 
   explicit ProcessCgroups(std::filesystem::path proc = "/proc", std::filesystem::path host_root = "/");
-  /// Of a kernel that need not exist: it says just this.
+  /// Stands for a kernel that need not exist: it gives these answers.
   explicit ProcessCgroups(ReadCpus effective_cpus, ReadCpus configured_cpus = {}, ReadResources resources = nullptr)
       : made_up_(std::move(effective_cpus)),
         made_up_configured_(std::move(configured_cpus)),
         made_up_resources_(std::move(resources)) {}
 
-  /// The effective cpuset of the cgroup of a process: cpuset.cpus.effective (v2) or cpuset.effective_cpus (v1).
-  /// None where there is no such process, it has ended (the kernel shows a process that exits in the root cgroup), it
-  /// is in no cgroup but the root, or its cgroup cannot be seen from here.
+  /// Returns the effective cpuset of the cgroup of a process: cpuset.cpus.effective (v2) or cpuset.effective_cpus (v1).
+  /// None if there is no such process, it has ended (the kernel shows a process that exits in the root cgroup), it is
+  /// in no cgroup but the root, or its cgroup cannot be seen from here.
   std::optional<CpuSet> effective_cpus(std::int64_t pid) const;
 
   /// Where the cgroup of the container of `container_id` is, in the hierarchy that has cpusets. The process may be in
   /// one below it, which the container has made. None where no cgroup of the process has that name.
   std::optional<std::filesystem::path> container_directory(std::int64_t pid, const std::string& container_id) const;
 
-  /// What is written in the cpuset of that cgroup (cpuset.cpus), which somebody has set: the kernel adds nothing to it,
-  /// and takes nothing from it but, in v1, what goes offline. None where that cannot be told, or nothing was set.
+  /// Returns the value written in the cpuset of that cgroup (cpuset.cpus), which somebody has set: the kernel adds
+  /// nothing to it, and takes nothing from it but, in v1, CPUs that go offline. None if that cannot be told, or nothing
+  /// was set.
   std::optional<CpuSet> configured_cpus(std::int64_t pid, const std::string& container_id) const;
 
   /// The paths of the cgroups that the process is in, one for each hierarchy but those where it is in the root. None

@@ -26,7 +26,7 @@ bool Reconciler::ReconcilePass::has_ready_pod(const std::string& sandbox_id) con
          sandbox_id.empty();
 }
 
-// Of a sandbox that is gone the uid of its pod is not known any more.
+// Returns true if the container is among those listed. A sandbox that is gone has no known pod uid any more.
 bool Reconciler::ReconcilePass::may_run(const placement::ContainerKey& key) const {
   const auto is_it = [&key](const operations::ContainerInfo& container) {
     return container.sandbox_id == key.sandbox_id && container.name == key.name && container.attempt == key.attempt;
@@ -138,8 +138,8 @@ bool Reconciler::holds_nothing(const PassPtr& pass, const operations::ContainerI
   return true;
 }
 
-/// What nobody runs in: creates in doubt, and what is kept for the next attempts of containers. Who has ended since the
-/// pass began was there when the sandboxes were listed.
+/// Releases allocations that nobody runs in: creates in doubt, and CPUs kept for the next attempts of containers. One
+/// that has ended since the pass began was there when the sandboxes were listed.
 void Reconciler::release_without_pod(const PassPtr& pass) {
   std::vector<placement::ContainerKey> idle(pass->in_doubt.begin(), pass->in_doubt.end());
   idle.insert(idle.end(), pass->kept.begin(), pass->kept.end());
@@ -311,16 +311,16 @@ void Reconciler::open_known(const PassPtr& pass, const operations::ContainerDeta
   pass->open_queues.push_back(open_unverified);
 }
 
-/// Whether the container was told `desired`, as far as can be seen. Where the runtime does not tell what it has
-/// recorded, the kernel does.
+/// Returns true if the container was told `desired`, as far as can be seen. If the runtime does not tell its record,
+/// the kernel's view counts.
 bool Reconciler::is_applied(const Recorded& recorded, const ContainerCpuset& desired) const {
   // Of a quota the runtime alone is asked: it writes what it has recorded with every update.
   if (desired.quota && recorded.quota_us != desired.quota->quota_us) return false;
   return recorded.cpus.value_or(deps_.cpusets.kernel_cpus(recorded.id).value_or(CpuSet())) == desired.cpus;
 }
 
-/// Whether the runtime says that it was told other CPUs. It does not while the kernel has it right where it should be:
-/// a runtime that was restarted may have an older record.
+/// Returns true if the runtime says that it was told other CPUs. False while the kernel has it where it should be: a
+/// runtime that was restarted may have an older record.
 bool Reconciler::is_recorded_elsewhere(const Recorded& recorded, const ContainerCpuset& desired) const {
   if (!recorded.cpus || *recorded.cpus == desired.cpus) return false;
   return deps_.cpusets.kernel_cpus(recorded.id) != desired.cpus;

@@ -38,7 +38,7 @@ class Reconciler {
     Clock clock;
     Log& log;
     const KubeletCpus& kubelet_cpus;  ///< given before the start
-    /// Why the ledger may not know what topolet had created before the start; empty: it does.
+    /// The reason why the ledger may not know the containers that topolet had created before the start; empty: it does.
     std::string why_unknown = {};
   };
   using Done = std::function<void(const Status&)>;
@@ -46,8 +46,8 @@ class Reconciler {
   explicit Reconciler(Deps deps) : deps_(std::move(deps)), started_at_(deps_.clock.steady()) {}
 
   /// Lists containers, and then sandboxes. Then releases containers that exited or are gone, checks the CPUs of the
-  /// others, binds creates in doubt, and adopts containers that were created without topolet. What does not run and has
-  /// no ready sandbox can never run, and holds nothing. The error is the runtime's.
+  /// others, binds creates in doubt, and adopts containers that were created without topolet. A container that does not
+  /// run and has no ready sandbox can never run, and holds nothing. The error is the runtime's.
   void run(Done done);
 
   /// Releases what has been in doubt for too long, and what was kept long enough for containers that failed.
@@ -55,7 +55,8 @@ class Reconciler {
   bool has_creates_in_doubt() const;
 
  private:
-  /// What was known before the lists were requested: only of this does absence from a list mean that it is gone.
+  /// The containers known before the lists were requested: only for these does absence from a list mean that they are
+  /// gone.
   struct ReconcilePass {
     std::set<std::string> bound;
     std::set<placement::ContainerKey> in_doubt;
@@ -78,7 +79,7 @@ class Reconciler {
   };
   using PassPtr = std::shared_ptr<ReconcilePass>;
 
-  /// What the runtime has recorded of a container, as far as it tells.
+  /// The runtime's record of a container, as far as it tells.
   struct Recorded {
     std::string id;
     std::optional<CpuSet> cpus;

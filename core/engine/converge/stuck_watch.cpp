@@ -11,7 +11,7 @@ namespace {
 
 /// As many as those who wait for it are told after.
 constexpr std::uint32_t kRefusalsToCount = 3;
-/// Who has not been answered for so long is not waited for any more.
+/// The time after which an unanswered update is not waited for any more.
 constexpr std::chrono::seconds kLongestAnswer{10};
 constexpr std::chrono::seconds kShortestRetry{10};
 constexpr std::chrono::minutes kLongestRetryOfStuck{1};
@@ -69,7 +69,8 @@ void StuckWatch::note_waited_in_vain(const placement::ContainerKey& key, bool lo
   }
 }
 
-/// Of a container that cgroups inside it keep on CPUs, just these: it can leave the others.
+/// Commits that a container is stuck. If cgroups inside it keep it on CPUs, it is stuck on just these: it can leave the
+/// others.
 void StuckWatch::commit_stuck(const Allocation& allocation, const CpuSet& target, const std::string& why) {
   const std::string& id = allocation.container_id;
   const CpuSet pinned = deps_.cpusets.pinned_by_nested(id);

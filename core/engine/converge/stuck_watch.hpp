@@ -18,10 +18,11 @@
 
 namespace topolet::engine {
 
-/// Commits who is stuck (Allocation::stuck): whoever another container has waited for in vain, and whose runtime has
-/// refused three times to take CPUs from it, or has not answered in time. Not who is overruled: that one is planned
-/// around for that. And who is not stuck any more, when it has left some of the CPUs. What is kept here is lost with
-/// the daemon; it only delays the next such finding. Lives on the loop's thread.
+/// Commits which containers are stuck (Allocation::stuck): those that another container has waited for in vain, and
+/// whose runtime has refused three times to take CPUs from them, or has not answered in time. Not those that are
+/// overruled: they are planned around for that. Also commits that one is not stuck any more, when it has left some of
+/// the CPUs. The counts kept here are lost with the daemon; that only delays the next such finding. Lives on the loop's
+/// thread.
 class StuckWatch {
  public:
   struct Deps {
@@ -47,11 +48,11 @@ class StuckWatch {
 
   /// The runtime refuses each update of it, for all that is known: it is where the kernel shows it.
   bool is_refused(const std::string& container_id) const;
-  /// How long to wait before it is told its CPUs again; none: as always.
+  /// Returns the time to wait before it is told its CPUs again; none: as always.
   std::optional<std::chrono::milliseconds> wait_before_retry(const std::string& container_id) const;
   /// Those of which it is time to try whether they can be moved by now.
   std::vector<placement::ContainerKey> due() const;
-  /// How that is tried: without half of the CPUs that it did not leave.
+  /// Returns the set that is tried: without half of the CPUs that it did not leave.
   static ContainerCpuset trial_of(const Allocation& allocation, const ContainerCpuset& agreed);
   void note_tried(const std::string& container_id, const ContainerCpuset& target, const WriteResult& result);
 
