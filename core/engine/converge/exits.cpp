@@ -27,7 +27,7 @@ void Exits::report(const std::string& container_id, const Exit& exit, std::funct
   const Urgency urgency = then ? Urgency::kNow : Urgency::kSoon;
   if (!then) then = [] {};
   const Allocation* allocation = committer_.ledger().find_by_container(container_id);
-  // What is kept for the next attempt of a container stays without the container.
+  // CPUs kept for the next attempt of a container stay without the container.
   if (allocation == nullptr || !allocation->is_bound()) return then();
   const placement::ContainerKey key = allocation->workload.key;
   const bool matters = !allocation->stopping && keeps_cpus_at_end(*allocation, committer_.rules());

@@ -30,7 +30,7 @@ Mover::Mover(Deps deps)
            .after = [loop = &deps_.loop](std::chrono::milliseconds delay,
                                          std::function<void()> then) { loop->after(delay, std::move(then)); }}) {
   deps_.committer.subscribe(*this);
-  // What was loaded from the store is durable.
+  // Everything loaded from the store is durable.
   for (const auto& [key, allocation] : deps_.committer.ledger().allocations()) {
     if (allocation.is_managed()) desired_[allocation.container_id] = desired_cpuset_of(allocation);
   }
@@ -273,7 +273,7 @@ ApplyResult Mover::note_failed(const Allocation& allocation, const ContainerCpus
   const placement::ContainerKey key = allocation.workload.key;
   stuck_watch_.note_failed(container_id, target, error);
   const auto observed = deps_.cpusets.container_cpus(container_id);
-  // What is refused does not come into effect.
+  // A refused update does not come into effect.
   if (observed && stuck_watch_.is_refused(container_id)) confirm_cpus(container_id, key, *observed);
   if (observed) look_for_overlap(container_id, *observed);
   // NOT_FOUND is what operations are told of a container that is no more; this one is there.
@@ -285,7 +285,7 @@ ApplyResult Mover::note_failed(const Allocation& allocation, const ContainerCpus
 ApplyResult Mover::note_elsewhere(const std::string& container_id, const ContainerCpuset& target, const Error& error) {
   const auto observed = deps_.cpusets.kernel_cpus(container_id);
   const Allocation* allocation = deps_.committer.ledger().find_by_container(container_id);
-  // What came of a start that is under way is not known yet.
+  // The outcome of a start that is under way is not known yet.
   const bool runs = observed && allocation->phase == Phase::kRunning;
   const placement::ContainerKey key = allocation->workload.key;
   if (runs) {
@@ -347,7 +347,7 @@ void Mover::await_neighbours_until(placement::ContainerKey key, Patience patienc
   }
   queues_.when_all_converged(ids, left, [this, key, patience, done = std::move(done)](const Status& status) {
     note_unnoticed(key);
-    // Who refuses to be told anything may not be there at all.
+    // A container that refuses every update may have none of these CPUs.
     const bool clear = deps_.committer.ledger().neighbours_blocking(key).empty();
     if (clear) return done({});
     if (!status) give_up_on_neighbours(key, patience);

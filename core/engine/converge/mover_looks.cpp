@@ -126,7 +126,7 @@ void Mover::resolve_unfinished_starts() {
     if (allocation.phase == Phase::kStarting && allocation.is_managed()) ids.push_back(allocation.container_id);
   }
   for (const std::string& id : ids) {
-    // Who waits for the answer of a start settles it.
+    // A start that still waits for its answer settles it.
     if (!queues_.is_busy(id)) resolve_unfinished_start(id);
   }
 }

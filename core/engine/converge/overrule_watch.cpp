@@ -64,7 +64,7 @@ bool OverruleWatch::has_come_again(const Allocation& allocation, Doing doing) co
       told != told_.end() && told->second.repaired && deps_.clock.steady() - *told->second.repaired < kAnswersRepair;
   if (is_answer) return true;
   if (doing == Doing::kMaybeKernel || !allocation.hand) return false;
-  // What the kernel does where CPUs come and go is told from a hand where its cgroup can be read.
+  // If its cgroup can be read, another hand can be told from the kernel's own changes when CPUs come and go.
   const bool is_forgiven = told != told_.end() && (told->second.is_forgiven || told->second.machine != machine());
   if (doing == Doing::kUnexplained && is_forgiven) return false;
   const auto ago = deps_.clock.wall() - allocation.hand->repaired_at;

@@ -31,7 +31,7 @@ std::optional<fs::path> find_named(const fs::path& above, const std::string& nam
     if (level == name || level.find(name_in_slice) != std::string::npos) return child;
   }
   for (const fs::path& child : children) {
-    // What is in another pod's is not this kubelet's.
+    // A cgroup inside another pod's is not this kubelet's.
     if (is_of_a_pod(child.filename())) continue;
     if (auto found = find_named(child, name, name_in_slice, levels - 1)) return found;
   }

@@ -58,7 +58,7 @@ std::map<std::string, PodConfiner::ForeignPod> PodConfiner::foreign_pods() const
     ForeignPod& pod = pods[workload.key.pod_uid];
     pod.name = fmt::format("{}/{}", workload.pod_namespace, workload.pod_name);
     pod.cpus |= pool_for(shared_mode(workload, deps_.committer.rules()), ledger.pool(), ledger.free_reserved());
-    // What the kubelet has given to it is its own.
+    // CPUs that the kubelet has given to it are its own.
     pod.cpus |= allocation.placement.cpus;
   }
   for (const auto& [id, known] : ledger.pods()) {

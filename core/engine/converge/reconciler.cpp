@@ -163,7 +163,7 @@ void Reconciler::reconcile_known(const PassPtr& pass, const operations::Containe
   if (!deps_.mover.has_queue(container.id)) return inspect_known(pass, container);
   if (is_unknown(own.workload) && container.state == operations::ContainerState::kRunning)
     return inspect_unknown(pass, container);
-  // What the last topoletd had sent may come into effect late.
+  // An update of the last topoletd may come into effect late.
   if (own.phase == Phase::kRunning && !is_in_startup_window()) return deps_.mover.verify_in_kernel(container.id);
   if (container.state == operations::ContainerState::kRunning) deps_.mover.verify(container.id);
 }
@@ -304,7 +304,7 @@ void Reconciler::open_known(const PassPtr& pass, const operations::ContainerDeta
   const bool is_first = own.phase == Phase::kStarting && runs;
   const auto seen = deps_.cpusets.kernel_cpus(container_id);
   const bool is_put = seen && is_first && deps_.mover.note_first_look(container_id, *seen);
-  // Of one that is overruled it was said before.
+  // An overruled container was reported before.
   deps_.committer.commit(event::Drifted{key, observed.empty() ? deps_.committer.ledger().inventory().allowed : observed,
                                         own.overruled || is_put ? "" : why});
   if (!is_first) deps_.mover.look_in_kernel(container_id);
@@ -314,7 +314,7 @@ void Reconciler::open_known(const PassPtr& pass, const operations::ContainerDeta
 /// Returns true if the container was told `desired`, as far as can be seen. If the runtime does not tell its record,
 /// the kernel's view counts.
 bool Reconciler::is_applied(const Recorded& recorded, const ContainerCpuset& desired) const {
-  // Of a quota the runtime alone is asked: it writes what it has recorded with every update.
+  // The runtime alone is asked about a quota: it writes its record with every update.
   if (desired.quota && recorded.quota_us != desired.quota->quota_us) return false;
   return recorded.cpus.value_or(deps_.cpusets.kernel_cpus(recorded.id).value_or(CpuSet())) == desired.cpus;
 }
