@@ -142,7 +142,7 @@ TEST_F(ShownQuotasTest, AreNotShownForOthersNorInOtherAnswers) {
   EXPECT_FALSE(seen().status().has_resources()) << "the kubelet would take the rest for none";
 }
 
-/// What a kubelet with the feature gate EventedPLEG reads.
+/// The statuses that a kubelet with the feature gate EventedPLEG reads.
 template <class Answer>
 class ShownInStatuses : public ShownQuotasTest {
  protected:

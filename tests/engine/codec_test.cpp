@@ -103,7 +103,7 @@ TEST(Codec, WritesOfAChangeJustTheColumnsThatDiffer) {
     ASSERT_TRUE(changed.has_value()) << column;
     std::set<std::string> expected;
     if (*changed != empty) expected.insert(column);
-    // What people read in the table follows from the phase and its times.
+    // The columns that people read in the table follow from the phase and its times.
     if (column == "phase") expected.insert({"state", "pending_since_ms"});
     if (column == "phase_since_ms") expected.insert({"state", "pending_since_ms"});
     EXPECT_EQ(names_of(encode_changes(empty, *changed)), expected) << column;

@@ -263,7 +263,7 @@ TEST_P(CommitterOfItsOwnThread, RecordsAgainWhatWasHeldBeforeWhatWaits) {
   commit(event::CreateAdmitted{guaranteed("b", 1), exclusive_on({1})});
   loop_.run_until([&] { return told == 3; });
   lose_the_database();
-  // What waits ends one of them, moves the other, makes two new ones, and ends one of these.
+  // The waiting transitions end one of them, move the other, make two new ones, and end one of these.
   commit(event::CreateRefused{b, {Code::kUnknown, "no"}});
   commit(event::Moved{guaranteed("a", 1), exclusive_on({2}), AuditEvent::kReplaced});
   commit(event::CreateAdmitted{guaranteed("c", 1), exclusive_on({0})});

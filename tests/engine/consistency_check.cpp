@@ -42,7 +42,7 @@ Difference check_container(const std::string& id, const VerifyingRuntime::Contai
   return std::nullopt;
 }
 
-/// Its pod is there, it does not run, and there is no later attempt.
+/// Checks a kept allocation: its pod is there, it does not run, and there is no later attempt.
 Difference check_kept(const ObservedAllocation& allocation, const std::string& what, const VerifyingRuntime& runtime) {
   const placement::ContainerKey& key = allocation.key;
   const auto sandbox = runtime.sandboxes().find(key.sandbox_id);
@@ -72,7 +72,7 @@ Difference check_allocation(const ObservedAllocation& allocation, const Verifyin
   return std::nullopt;
 }
 
-/// The CPUs of the node that a container which shares was made for; empty if that was no single node.
+/// Returns the CPUs of the node that a container which shares was made for; empty if that was not a single node.
 CpuSet preferred_cpus_of(const VerifyingRuntime::Container& container, const VerifyingRuntime& runtime,
                          const topology::Topology& machine) {
   const auto sandbox = runtime.sandboxes().find(container.sandbox_id);

@@ -1,4 +1,4 @@
-// What must be true once nothing is under way any more.
+// The invariants that hold once nothing is under way any more.
 #pragma once
 
 #include <optional>
@@ -16,9 +16,9 @@ struct Expected {
   bool cpus_were_gone = false;  ///< who had to do with fewer CPUs may still have to, as others have taken their place
 };
 
-/// Ledger, runtime and kernel say the same of every container, nothing is held for containers that are gone, every CPU
-/// that is no living container's own is in the pool, and who had to leave CPUs for a while is back on them. Otherwise
-/// the first difference.
+/// Returns the first difference, if there is one: ledger, runtime and kernel must say the same of every container,
+/// nothing may be held for containers that are gone, every CPU that is not a living container's own must be in the
+/// pool, and containers that had to leave CPUs for a while must be back on them.
 std::optional<std::string> find_inconsistency(const ObservedLedger& ledger, const VerifyingRuntime& runtime,
                                               const Expected& expected);
 

@@ -53,7 +53,7 @@ class ContainerQueuesTest : public ::testing::Test {
   std::deque<Apply> applies_;
   std::map<std::string, ContainerCpuset> converged_;
   std::vector<std::string> ended_;
-  /// What of any desired set may be sent; none: all of it.
+  /// The part of any desired set that may be sent; none: all of it.
   std::optional<std::optional<ContainerCpuset>> bound_;
   std::multimap<milliseconds, std::function<void()>> timers_;
   milliseconds now_{0};

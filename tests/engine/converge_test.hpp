@@ -52,7 +52,7 @@ class ConvergeTest : public ::testing::Test, public Observer {
   const std::shared_ptr<const topology::Topology> topology_ = testing::machine("node:2 core:4 pu:1");
   PlacedHandlers placed_handlers_{placement::RuntimeHandlers{.foreign = {"kata*"}}};
   bool store_regressed_ = false;
-  /// How long each transaction of the store takes; none: no time.
+  /// The time of each transaction of the store; none: no time.
   std::optional<std::chrono::milliseconds> transaction_time_;
   KubeletCpus kubelet_cpus_;
   std::string why_unknown_;  ///< as in Reconciler::Deps

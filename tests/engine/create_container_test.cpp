@@ -18,7 +18,7 @@ class CreateContainerTest : public HandlerTest {
   }
 
  protected:
-  /// Of a container in the pod of the same name; `whole_cpus`: Guaranteed, 0 = BestEffort.
+  /// Creates a container in the pod of the same name; `whole_cpus`: Guaranteed, 0 = BestEffort.
   std::shared_ptr<ScriptedCall> create(const std::string& name, std::int64_t whole_cpus = 0) {
     const Pod pod = pod_of(name);
     lens::CreateContainerRequest request;

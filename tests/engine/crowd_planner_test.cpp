@@ -204,7 +204,7 @@ TEST_F(CrowdPlannerTest, NeverMovesBackAndForth) {
   for (std::uint64_t seed = 1; seed <= 300; ++seed) {
     SCOPED_TRACE(seed);
     testing::Dice dice(seed);
-    // What a policy says of a place may be anything.
+    // A policy may score a place in any way.
     std::vector<std::pair<NodeSet, std::int32_t>> scores;
     for (const placement::Candidate& candidate : candidates) {
       scores.emplace_back(candidate.nodes, static_cast<std::int32_t>(dice.below(40)));

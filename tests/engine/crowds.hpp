@@ -49,7 +49,7 @@ class LeastAskedPolicy : public placement::Policy {
     return pick;
   }
 
-  /// How often it was asked since the last call.
+  /// Returns the number of times that it was asked since the last call.
   int take_asked() { return std::exchange(asked_, 0); }
 
  private:

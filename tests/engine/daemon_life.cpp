@@ -16,7 +16,7 @@ constexpr std::size_t kCutPermille = 1;
 /// For what moves a container or gives it CPUs.
 constexpr std::size_t kCutWhenItMattersPermille = 8;
 
-/// What a request is about, for people.
+/// Describes the request for people.
 std::string description_of(std::string_view method, const std::string& bytes) {
   if (method == "CreateContainer") {
     const auto request = simulate::read_request<lens::CreateContainerRequest>(bytes);

@@ -1,4 +1,4 @@
-// What one life of the daemon sends and is asked. When the daemon is killed, all of it is over at once.
+// The messages of one life of the daemon. When the daemon is killed, all of it is over at once.
 #pragma once
 
 #include <chrono>

@@ -75,8 +75,8 @@ class EngineUnderTest {
   void verify_cpusets();
   void read_ledger(std::function<void(const ObservedLedger&)> read_ledger);
 
-  /// What it has noticed itself since the last call and must never happen: that it lost track of where a container may
-  /// run; and, with `overlaps_too`, that one runs on CPUs that another has alone.
+  /// Returns a fault that it has noticed itself since the last call and that must never happen: that it lost track of
+  /// where a container may run; and, with `overlaps_too`, that one runs on CPUs that another has alone.
   std::optional<std::string> take_own_fault(bool overlaps_too);
 
  private:

@@ -36,7 +36,7 @@ class FaultyStore final : public store::Store {
     const MutexLock lock(mutex_);
     while (!waits_) changed_.wait(mutex_);
   }
-  /// How many transactions were begun.
+  /// Returns the number of transactions that were begun.
   std::size_t begun() TOPOLET_EXCLUDES(mutex_) {
     const MutexLock lock(mutex_);
     return begun_;
@@ -54,7 +54,7 @@ class FaultyStore final : public store::Store {
   std::vector<std::string> decided() const { return decided_; }
 
   const store::OpenReport& report() const override { return store_->report(); }
-  /// What find_file_loss() says until the next reopen().
+  /// Sets the result of find_file_loss() until the next reopen().
   void lose(store::FileLoss loss) TOPOLET_EXCLUDES(mutex_) {
     const MutexLock lock(mutex_);
     loss_ = std::move(loss);
@@ -135,7 +135,8 @@ class FaultyStore final : public store::Store {
   Result<std::int64_t> last_decision() override { return store_->last_decision(); }
   Result<std::string> last_reason_code(const std::string& event) override { return store_->last_reason_code(event); }
   Result<std::int64_t> last_setup() override { return store_->last_setup(); }
-  /// How many slices of upkeep are needed from now on; each of them takes that long, and works on all rows or none.
+  /// Sets the number of slices of upkeep that are needed from now on; each of them takes that long, and works on all
+  /// rows or none.
   void need_upkeep(std::size_t slices, std::chrono::milliseconds each, bool has_rows = true) TOPOLET_EXCLUDES(mutex_) {
     const MutexLock lock(mutex_);
     upkeep_left_ = slices;

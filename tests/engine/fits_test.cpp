@@ -502,7 +502,7 @@ TEST_F(FitsTest, GivesEachPlanTimeOfItsOwn) {
   EXPECT_THAT(began, SizeIs(3));
 }
 
-/// What it says is granted, and nothing more is; whatever is held, and whatever a policy grants.
+/// The reported number is granted, and nothing more is, whatever is held, and whatever a policy grants.
 TEST_F(FitsTest, IsTheMostThatIsGranted) {
   std::mt19937 random(7);
   for (int round = 0; round < 60; ++round) {

@@ -120,7 +120,7 @@ std::optional<std::string> KillRun::run() {
   }
   run_until_settled([this] { return kubelet_->end_pods(); });
   check_nothing_is_left();
-  // What disturbs nobody comes last, so that it hides nothing.
+  // A harmless fault comes last, so that it hides nothing.
   if (!failed()) fault_ = minor_fault_ ? minor_fault_ : runtime_->overtaken();
   if (!failed()) return std::nullopt;
   return fmt::format("after {} events and {} kills: {}\nThe last that happened, with seconds:\n{}", events_, kills_,
@@ -148,7 +148,7 @@ bool KillRun::exit_some() {
   return true;
 }
 
-/// Of the CPUs, at most as many are offline as leave half of them.
+/// Changes the online CPUs. At least half of all CPUs stay online.
 bool KillRun::change_cpus() {
   const CpuSet& all = whole_machine_->allowed;
   CpuSet offline = all - machine_->allowed;
@@ -191,9 +191,9 @@ void KillRun::observe(milliseconds slowest, const std::string& method, std::stri
   });
 }
 
-/// Of the writer's next transaction: mostly that of a disk which has something else to do, sometimes that of a database
-/// which is locked, and seldom longer than those who wait for it do. On a slow store that is often, so that the daemon
-/// may be killed when what it acted on was never written.
+/// Returns the time of the writer's next transaction: mostly that of a disk which has something else to do, sometimes
+/// that of a database which is locked, and seldom longer than those who wait for it do. On a slow store that is often,
+/// so that the daemon may be killed when changes that it acted on were never written.
 KillRun::Milliseconds KillRun::transaction_time() {
   if (faults_off_) return {};
   const std::size_t kind = dice_.below(100);

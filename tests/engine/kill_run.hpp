@@ -21,7 +21,7 @@ namespace topolet::testing {
 /// One run. Everything that happens follows from the seed.
 class KillRun {
  public:
-  /// How much goes on at a time.
+  /// The number of events at a time.
   enum class Pace : std::uint8_t {
     kCalm,   ///< now and then something, which is written to the store at once
     kDense,  ///< many pods at a time; the runtime answers before the store has written what led to the call before
@@ -40,7 +40,7 @@ class KillRun {
   KillRun(const KillRun&) = delete;
   KillRun& operator=(const KillRun&) = delete;
 
-  /// What went wrong first, with what happened before it; nothing if all was well.
+  /// Returns the first fault, with the events before it; nothing if all was well.
   std::optional<std::string> run();
 
   std::size_t kills() const { return kills_; }

@@ -27,7 +27,7 @@ constexpr std::uint64_t kDenseSeeds = 24;
 constexpr std::size_t kDenseEventsPerSeed = 4200;
 #endif
 
-/// What an environment variable says; none if it is not set.
+/// Returns the number in an environment variable; none if it is not set.
 std::optional<std::uint64_t> number_from_environment(const char* variable) {
   const char* asked = std::getenv(variable);
   if (asked == nullptr) return std::nullopt;

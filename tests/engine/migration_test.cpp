@@ -74,7 +74,7 @@ class MigrationTest : public store::StoreTest {
   }
 };
 
-/// What every row of hold() has in common; exclusive, and the create under way.
+/// Returns the common part of every row of hold(); exclusive, and the create under way.
 Allocation allocation_of(int decision, const CpuSet& cpus) {
   Allocation allocation;
   placement::Workload& workload = allocation.workload;

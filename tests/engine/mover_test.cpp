@@ -106,8 +106,8 @@ TEST_F(MoverTest, AppliesNothingBeforeTheNeighboursHaveLeft) {
   EXPECT_EQ(find("a")->vacating, CpuSet());
 }
 
-/// Of a container that no CPU is left for, and that may have been told all CPUs before: whether it counts as where it
-/// is to be, so that it may start.
+/// A container that no CPU is left for, and that may have been told all CPUs before. Tests whether it counts as where
+/// it is to be, so that it may start.
 class LeftToKernelTest : public MoverTest, public ::testing::WithParamInterface<std::pair<Phase, bool>> {};
 
 TEST_P(LeftToKernelTest, StartsOnlyWithCpusOfItsOwn) {
@@ -338,7 +338,7 @@ TEST_F(MoverTest, ForgetsNoCpuForTheAnswerToAnOlderUpdate) {
   EXPECT_THAT(errors_, IsEmpty());
 }
 
-/// What is left of a durable set is told, so that others need not wait for the next one.
+/// The remaining CPUs of a durable set are told, so that others need not wait for the next one.
 TEST_F(MoverTest, TellsWhoSharesWhatIsLeft) {
   transaction_time_ = milliseconds(10);
   begin({exclusive("a", {0, 1}), shared("b")});

@@ -113,7 +113,7 @@ TEST_F(PlacerTest, PlacesAnewWhomItWouldLeaveWithoutCpus) {
   EXPECT_EQ(plan.moves.front().preferred.within, CpuSet::range(0, 3));
 }
 
-/// Of which each decision knows when its plan began.
+/// Each decision knows when its plan began.
 TEST_F(PlacerTest, CountsTheTimeOfAllDecisionsFromTheBeginningOfThePlan) {
   std::vector<std::optional<std::chrono::steady_clock::time_point>> began;
   const Placer placer({topology_,

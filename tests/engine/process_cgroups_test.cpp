@@ -170,7 +170,7 @@ class DisplacedTest : public KernelTest {
     put(kCpuset + "pods/pod1/web/cpuset.cpus", "2-3\n");
   }
 
-  /// How many were moved.
+  /// Moves processes back and returns their number.
   std::size_t bring_back() const {
     const Result<std::size_t> moved = kernel().bring_back(77);
     EXPECT_TRUE(moved.has_value());

@@ -33,7 +33,7 @@ class RebalancerTest : public ConvergeTest {
     loop_.advance(seconds(10));
   }
 
-  /// How often `a` was given other CPUs since the test last took the transitions.
+  /// Counts how often `a` was given other CPUs since the test last took the transitions.
   int count_moves() {
     for (const std::string& line : take_transitions()) {
       const bool is_move = line.rfind("a: ", 0) == 0 && line.find("[re-placed") != std::string::npos;

@@ -6,7 +6,7 @@
 namespace topolet::engine {
 namespace {
 
-/// What the call asks for, in a few words.
+/// Describes the call in a few words.
 std::string description_of(const std::string& method, const std::string& request) {
   if (method != "UpdateContainerResources") return method;
   const auto update = simulate::read_request<lens::UpdateContainerResourcesRequest>(request);

@@ -48,7 +48,7 @@ class ScriptedRuntime final : public cri::Runtime {
   void exit(const std::string& id, std::int32_t exit_code);
   /// As the kernel does, a container that is told to run on none but such CPUs runs on all others.
   void take_offline(const CpuSet& cpus) { offline_ = cpus; }
-  /// Whether the kernel leaves the container where it is, whatever updates say.
+  /// Makes the kernel leave the container where it is, whatever updates say, or not any more.
   void ignore_updates(const std::string& id, bool ignores = true) { ignores_updates_[id] = ignores; }
 
   /// The next calls of this method are answered so, and nothing is done.
@@ -59,7 +59,7 @@ class ScriptedRuntime final : public cri::Runtime {
   void hold() { held_ = true; }
   void release();
 
-  /// What was asked, such as "UpdateContainerResources c1 0-1", and forgotten with that.
+  /// Returns the calls, such as "UpdateContainerResources c1 0-1", and forgets them.
   std::vector<std::string> take_calls() { return std::exchange(calls_, {}); }
 
  private:

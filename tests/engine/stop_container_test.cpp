@@ -16,7 +16,7 @@ class StopContainerTest : public HandlerTest {
     start_converged("a", state);
   }
 
-  /// What the call that stops `a` came to; none if it has not been answered.
+  /// Returns the answer to the call that stops `a`; none if it has not been answered.
   std::optional<Code> stop_a(const cri::RuntimeResponse& answer) {
     lens::Target target;
     target.set_id("c-a");

@@ -1,4 +1,4 @@
-// What is told of a NUMA node's capacity: when it counts, what is audited, and that none of it is lost.
+// Tests the capacities told of NUMA nodes: when they count, what is audited, and that none of it is lost.
 #include "core/engine/state/told_capacity.hpp"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// What holds of the ledger whatever happens, in whatever order.
+// The properties of the ledger that hold whatever happens, in whatever order.
 #include <gtest/gtest.h>
 
 #include <cstdlib>

@@ -1,4 +1,4 @@
-// What takes more than one event to show.
+// Tests that need more than one event.
 #include "core/engine/state/transitions.hpp"
 
 #include <gmock/gmock.h>

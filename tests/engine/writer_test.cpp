@@ -18,7 +18,7 @@ using ::testing::IsEmpty;
 const Error kBusy{Code::kUnavailable, "the disk is full"};
 const Error kNotThere{Code::kNotFound, "no such decision"};
 
-/// What holds `name`, from now on.
+/// Stores an allocation that holds `name`.
 Status put(store::Store& store, const std::string& name) {
   store::DecidedRow row;
   row.event = "placed";
@@ -323,7 +323,7 @@ TEST_P(WriterOfItsOwnThread, IsPatientWithEachAgain) {
   EXPECT_FALSE(writer_->degraded());
 }
 
-/// What a new database begins with is a container "again".
+/// A writer whose new database begins with a container "again".
 class LosingWriter : public WriterTest {
  protected:
   void begin() {
@@ -419,7 +419,7 @@ TEST_P(WriterOfItsOwnThread, TakesSlicesWithoutWorkForNoReasonToMakeThemLonger) 
 }
 
 TEST_P(WriterOfItsOwnThread, LeavesAStoreBehindThatDoesNotReturn) {
-  // What its thread uses stays: it comes back to it when the test is over.
+  // The objects that its thread uses stay: it comes back to them when the test is over.
   writer_ =
       std::make_unique<Writer>(Writer::Options{GetParam(), milliseconds(50), milliseconds(1), milliseconds(10)}, store_,
                                loop_, loop_.clock(), *log_, Writer::Callbacks{.recovered = [](const Writer::Gap&) {}});
