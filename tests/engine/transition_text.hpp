@@ -13,7 +13,7 @@ namespace topolet::engine {
 ///   "a: phase created>running, since 1>1000"
 ///   "b: new cpus >0-1, … [placed instead of 3] (bound)"
 ///   "c: over: exited"
-/// What comes with every change, the generation, is left out, and so are verdicts and reasons.
+/// The generation, which comes with every change, is left out, and so are verdicts and reasons.
 std::vector<std::string> describe(const Transition& transition);
 
 }  // namespace topolet::engine
