@@ -218,7 +218,7 @@ class Keeper {
     std::array<pollfd, 3> waiting = {{{child_handle_.get(), POLLIN, 0},  //
                                       {parent_gone_.get(), POLLIN, 0},
                                       {requests_.get(), POLLIN, 0}}};
-    // Where the kernel has no such handles, everything is looked at often.
+    // Without such handles in the kernel, everything is checked often.
     const milliseconds longest = child_handle_ && requests_ ? std::chrono::minutes(1) : kCountEvery;
     static_cast<void>(::poll(waiting.data(), waiting.size(), static_cast<int>(std::min(left, longest).count())));
     if (waiting[1].revents != 0) return false;

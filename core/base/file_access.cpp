@@ -15,7 +15,8 @@
 namespace topolet {
 namespace {
 
-/// Where there is an access list, the group's bits are its mask: the most that anybody named in it may do.
+/// Returns true if the file has an access list. The group's bits are its mask then: the most that anybody named in it
+/// may do.
 bool has_access_list(const std::filesystem::path& path) {
   return ::getxattr(path.c_str(), "system.posix_acl_access", nullptr, 0) > 0;
 }

@@ -17,7 +17,7 @@ Status check_writers(const std::filesystem::path& path, const struct stat& statu
 /// support.
 bool is_same_file(const std::filesystem::path& a, const std::filesystem::path& b);
 
-/// Where the path leads, links and ".." resolved as far as they exist. The file need not exist yet.
+/// Returns the path with links and ".." resolved as far as they exist. The file need not exist yet.
 std::filesystem::path resolve_links(std::filesystem::path path);
 
 /// Tells whether a file can be created in the directory, and, if it does not exist, the directory itself with those
