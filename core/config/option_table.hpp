@@ -67,7 +67,8 @@ Status check_plugin_name(const std::string& name);
 /// INVALID_ARGUMENT or OUT_OF_RANGE says what is wrong with the value and what would be right.
 Status check_value(const OptionSpec& spec, const std::string& value);
 
-/// Those of `values`, by key, that may be shown to anybody: numbers, amounts, and words that the option has a list of.
+/// Returns those of `values`, by key, that may be shown to anybody: numbers, amounts, and words that the option has a
+/// list of.
 std::map<std::string, std::string> values_without_secrets(const std::vector<OptionSpec>& options,
                                                           const std::map<std::string, std::string>& values);
 
