@@ -1,4 +1,4 @@
-// Where the devices are that containers ask for by name.
+// Finds the devices that containers ask for by name.
 #pragma once
 
 #include <string>
