@@ -28,8 +28,8 @@ std::vector<fs::path> subdirectories(const fs::path& directory) {
   return found;
 }
 
-/// Where the pods' cgroup may be below the mount point of a hierarchy, most usual first. systemd puts the names of all
-/// its parents into a slice's name.
+/// Returns the possible paths of the pods' cgroup below the mount point of a hierarchy, most usual first. systemd puts
+/// the names of all its parents into a slice's name.
 std::vector<fs::path> candidate_paths(const fs::path& hierarchy) {
   std::vector<fs::path> places = {hierarchy / "kubepods.slice", hierarchy / "kubepods"};
   for (const fs::path& parent : subdirectories(hierarchy)) {
