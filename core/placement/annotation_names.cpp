@@ -31,7 +31,7 @@ std::string in_lower_case(std::string_view name) {
   return lower;
 }
 
-/// Where and how two texts differ.
+/// The place and kind of the difference between two texts.
 struct Difference {
   std::size_t begin = 0;    ///< how many characters they have in common before
   std::size_t end = 0;      ///< and behind
@@ -168,7 +168,7 @@ class Misspellings {
     }
   }
 
-  /// Those that other keys seem to be meant for.
+  /// Reports keys that seem to be misspelt ones of topolet's.
   void look_for_near_keys(const std::map<std::string, std::string>& annotations) {
     for (const auto& [key, value] : annotations) {
       if (const std::string meant = nearest_key(key, known_); !meant.empty())

@@ -20,7 +20,7 @@ class PlacementBuilder {
 
   /// The picks of all policies for one candidate, put together. The error says why what comes out is not valid.
   Status place(const RankedCandidate& ranked);
-  /// Those of whom something was dropped there.
+  /// Returns the votes of policies of which something was dropped there.
   const std::vector<const Vote*>& overridden() const { return overridden_; }
   /// Returns why CPUs are withheld, each "; POLICY: REASON".
   const std::string& withholding_reasons() const { return withholding_reasons_; }

@@ -118,7 +118,7 @@ struct LedgerSnapshot {
   CpuSet free_reserved() const { return reserved - exclusive - withheld; }
 };
 
-/// Where the CPUs of an exclusive container come from.
+/// The source of the CPUs of an exclusive container.
 enum class CpuSource : std::uint8_t {
   kPool,
   kPreferIsolated,  ///< isolated CPUs if they fit, else the pool
@@ -186,7 +186,7 @@ struct PolicyRequest {
     if (!exclusive) return shared_cpus();
     return (from == CpuSource::kPool ? ledger.pool : ledger.isolated) - ledger.barred;
   }
-  /// Those of them that it may be given: a container that does not grow is offered only CPUs that it had.
+  /// Returns the free CPUs that it may be given: a container that does not grow is offered only CPUs that it had.
   CpuSet offered() const {
     const bool shrinks = exclusive && keep.size() >= exclusive_cpus;
     return shrinks ? free() & (keep | retained_withheld) : free();

@@ -38,7 +38,7 @@ Workload with_zone(Workload workload, const NodeSet& nodes);
 /// Returns the end of the reason of a placement outside that zone: "; outside the zone …".
 std::string describe_outside_zone(const NodeSet& zone);
 
-/// Where the workload is wished; absent without a wish.
+/// Returns the nodes on which the workload is wished; absent without a wish.
 std::optional<NodeSet> zone_of(const Workload& workload);
 
 }  // namespace topolet::placement
