@@ -56,7 +56,8 @@ class Draft {
     return {};
   }
 
-  /// Where the file system cannot rename without overwriting (NFS), a second link does the same in two steps.
+  /// Renames the file without overwriting another one. If the file system cannot do that at once (NFS), a second link
+  /// does the same in two steps.
   Status rename_to(const fs::path& target) {
     if (::renameat2(AT_FDCWD, name_.c_str(), AT_FDCWD, target.c_str(), RENAME_NOREPLACE) == 0) {
       name_.clear();

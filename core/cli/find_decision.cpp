@@ -162,7 +162,7 @@ class Finder {
     return matches;
   }
 
-  /// Those with this container id; if any of them holds something now, only these.
+  /// Finds the allocations and decisions with this container id; if any of them holds something now, only these.
   Result<Matches> with_id(const std::string& id, const std::string& uid) const {
     Matches matches;
     if (Status added = add_by_id(matches, id); !added) return added.error();

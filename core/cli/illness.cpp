@@ -22,7 +22,7 @@ using control::v1::StatusResponse;
 
 constexpr std::uint32_t kMostLines = 10;
 
-/// Those that have lines of their own.
+/// The illnesses that have lines of their own.
 const std::set<std::string_view> kToldElsewhere = {illness::kRuntimeUnreachable,
                                                    illness::kNotReconciled,
                                                    illness::kStoreDegraded,

@@ -24,7 +24,7 @@ Result<std::string> cpus_of_node(const Invocation& invocation, const StateDataba
 constexpr const char* kSqueezedInWords =
     "CASE a.squeezed WHEN 'placed' THEN 'yes' WHEN 'left-to-kernel' THEN 'no CPU left' ELSE a.squeezed END";
 
-/// Where the kernel has it instead, and since when something else sets its CPUs.
+/// The columns that show where the kernel has it instead, and since when something else sets its CPUs.
 constexpr const char* kSeenColumns = ", p.seen_on, p.overlapped, p.overruled_since";
 constexpr const char* kNoColumnsSeen = ", '' AS seen_on, '' AS overlapped, '' AS overruled_since";
 /// CPUs that it does not leave.
