@@ -337,7 +337,7 @@ void Simulation::create(const Operation& operation, OperationResult& result) {
   fill_placement(operation, result);
 }
 
-/// Those of the pod that run, but the one that is created again.
+/// Ends the init containers of the pod that run, except the one that is created again.
 void Simulation::end_init_containers(const Operation& create) {
   std::vector<ContainerName> ended;
   for (const ContainerName& name : init_containers_) {
