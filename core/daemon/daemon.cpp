@@ -311,7 +311,7 @@ Status Daemon::make_engine(const config::Options& options, const config::RawConf
   return {};
 }
 
-/// Where the engine meets the plugins.
+/// Connects the engine with the plugins.
 engine::Engine::Deps Daemon::engine_deps(const std::shared_ptr<const topology::Topology>& topology,
                                          engine::Engine::Machine machine,
                                          const placement::PlacementRules& configured_rules) {

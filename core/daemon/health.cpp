@@ -14,7 +14,7 @@
 namespace topolet::daemon {
 namespace {
 
-/// Those who watch see it by then.
+/// The time within which readers of the watch socket see a change.
 constexpr std::chrono::milliseconds kHealthAge{1000};
 /// The time that the operator waits for the engine. Longer than decisions take: an engine that has not answered by then
 /// hangs.
