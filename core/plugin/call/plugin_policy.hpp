@@ -73,7 +73,7 @@ class PluginPolicy final {
   /// The annotations that it says it reads; absent if it does not say.
   const std::optional<std::vector<std::string>>& annotations() const { return annotations_; }
 
-  /// Those of them by which it says that a container gets more from others than it requests.
+  /// Returns the annotations by which it says that a container gets more from others than it requests.
   const std::vector<placement::TakingAnnotation>& taking_annotations() const { return taking_annotations_; }
 
   /// The ids of the capabilities it has.

@@ -39,14 +39,14 @@ class CrashLog {
   /// Returns why new crashes are not kept over a restart; empty if they are.
   const std::string& why_not_kept() const { return not_kept_; }
 
-  /// Where the crash handler appends.
+  /// Returns the file to which the crash handler appends.
   int fd() const { return fd_.get(); }
 
   /// Rewrites the file without the marks of new crashes and without crashes that no longer matter. Only one topoletd
   /// may use the directory.
   Status clear_new_marks() const TOPOLET_EXCLUDES(mutex_);
 
-  /// Those since the marks were last cleared.
+  /// Returns the crashes since the marks were last cleared.
   const std::vector<Crash>& new_crashes() const { return new_crashes_; }
   /// The same for people, one line each: how many crashes of the plugin there were, and what follows.
   std::vector<std::string> describe_new_crashes() const TOPOLET_EXCLUDES(mutex_);

@@ -66,7 +66,8 @@ class SignalSafeLine {
   std::size_t size_ = 0;
 };
 
-/// Where the code of plugins lies. Only ever appended to, under a lock that the crash handler does not need.
+/// The range in which the code of plugins lies. Only ever appended to, under a lock that the crash handler does not
+/// need.
 struct CodeRange {
   std::array<char, 65> plugin;
   std::uintptr_t begin;

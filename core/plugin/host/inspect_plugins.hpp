@@ -15,7 +15,7 @@ struct PluginInspection {
   config::ValidatedConfig config;               ///< with its mistakes
   std::vector<config::ConfigMistake> refused;   ///< plugins that cannot be loaded or created, in their own words
   std::vector<config::ConfigMistake> warnings;  ///< what they warn of when they are created, in their own words
-  /// Those that the daemon will not start, as they crashed it too often before. They were left alone here too.
+  /// The plugins that the daemon will not start, as they crashed it too often before. They were left alone here too.
   std::vector<std::string> not_started;
   /// The annotations that are read with these plugins. One that could not be created does not say what it reads.
   placement::KnownAnnotations annotations;
