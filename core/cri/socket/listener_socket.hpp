@@ -23,7 +23,7 @@ struct SocketAccess {
   uid_t owner = static_cast<uid_t>(-1);  ///< −1: as the process
   gid_t group = static_cast<gid_t>(-1);
 };
-/// Those of the socket at `path`, or `fallback` if there is none.
+/// Returns the access rights of the socket at `path`, or `fallback` if there is none.
 SocketAccess access_like(const std::string& path, const SocketAccess& fallback);
 
 /// The group of that name or number. INVALID_ARGUMENT if there is none.

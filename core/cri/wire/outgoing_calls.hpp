@@ -27,7 +27,7 @@ class OutgoingCalls : public std::enable_shared_from_this<OutgoingCalls> {
   /// `done` runs on the I/O thread, or at once with UNAVAILABLE if the loop is closed.
   void start(Upstream& upstream, const std::string& path, const std::string& request, std::chrono::milliseconds timeout,
              Done done) TOPOLET_EXCLUDES(mutex_);
-  /// Those in flight end CANCELLED. Only after the loop was closed, so that no new one follows.
+  /// Cancels the calls in flight. Only after the loop was closed, so that no new one follows.
   void cancel_all() TOPOLET_EXCLUDES(mutex_);
 
  private:
