@@ -147,7 +147,7 @@ struct Allocation {
   bool is_managed() const { return is_bound() && placement.mode != placement::Mode::kForeign; }
   /// Returns the CPUs that nobody else may run on.
   CpuSet dedicated_cpus() const { return is_exclusive() ? placement.cpus | placement.withheld : placement.withheld; }
-  /// Where it stays whatever it is told: nobody else is given these CPUs alone.
+  /// Returns the CPUs on which it stays whatever it is told: nobody else is given these alone.
   CpuSet barred_cpus() const;
   /// The CPUs kept idle for it, and the exclusive ones that it has not left yet.
   CpuSet effective_withheld() const { return placement.withheld | vacating_alone; }

@@ -92,8 +92,8 @@ class Ledger {
   /// have left.
   std::vector<placement::ContainerKey> neighbours_blocking(const placement::ContainerKey& key) const;
 
-  /// Those of them that a running container waits for before it moves to its own CPUs. Leaves out containers that wait
-  /// for it in turn, directly or indirectly: in such a cycle one has to move first.
+  /// Returns the containers that a running container waits for before it moves to its own CPUs. Leaves out those that
+  /// wait for it in turn, directly or indirectly: in such a cycle one has to move first.
   std::vector<placement::ContainerKey> neighbours_blocking_outside_cycles(const placement::ContainerKey& key) const;
 
   /// CPUs on which others stay whatever they are told, so that the container cannot have them alone. Those that it has

@@ -54,7 +54,7 @@ void MachineTransitions::note_arrived(const CpuSet& arrived) {
   CpuSet not_left_by_others;
   for (const auto& [key, allocation] : ledger_.allocations()) {
     if (!allocation.is_exclusive() || allocation.is_kept()) continue;
-    // Where a CPU comes back before its container has left it, that one runs on it again: it is nobody else's yet.
+    // If a CPU comes back before its container has left it, that one runs on it again: it is nobody else's yet.
     CpuSet not_left = allocation.vacating & arrived;
     if (!not_left.empty()) not_left -= ledger_.dedicated_to_others(key) | not_left_by_others;
     not_left_by_others |= not_left;
