@@ -327,7 +327,8 @@ class Computation {
     if (!beyond.placement.cpus.empty()) ledger_.assume(std::move(beyond));
   }
 
-  /// Those that can have their memory on several nodes come last: it is where the others leave room.
+  /// Books the memory of all containers. Those that can have it on several nodes come last: it is where the others
+  /// leave room.
   void book_memory() {
     const topology::Topology& topology = *placer_.topology();
     std::vector<const Allocation*> on_several;

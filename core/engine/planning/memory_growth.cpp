@@ -13,7 +13,7 @@
 namespace topolet::engine {
 namespace {
 
-/// Those whose memory is not all requested, the nearest to `from` first.
+/// Returns the nodes whose memory is not all requested, the nearest to `from` first.
 std::vector<std::uint32_t> nearest_with_room(const topology::Topology& topology, const Ledger& ledger,
                                              const NodeSet& from) {
   const std::vector<placement::NodeDemand> demands = placement::demand_by_node(topology, ledger.snapshot().entries);

@@ -112,10 +112,10 @@ std::string reason_not_placed(const placement::Workload& workload, const std::st
 /// Describes a foreign container; said once of each pod.
 std::string describe_foreign(const placement::Workload& workload, const std::string& obstacle);
 
-/// Where it goes back to if it is placed anew because of others.
+/// Returns the place that it goes back to if it is placed anew because of others.
 Preferred preferred_of(const Allocation& before, const topology::Topology& topology);
 
-/// Where it was placed, also if all CPUs of a node are gone.
+/// Returns the nodes where it was placed, also if all CPUs of a node are gone.
 NodeSet nodes_of(const Allocation& allocation, const topology::Topology& topology);
 
 /// For the reason in the audit: which CPUs are no longer withheld for a container, and which newly are. May be empty.

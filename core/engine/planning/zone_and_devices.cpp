@@ -33,7 +33,7 @@ std::size_t count_near(const std::vector<NodeSet>& devices, const NodeSet& nodes
                                                 [&nodes](const NodeSet& device) { return device.intersects(nodes); }));
 }
 
-/// Where it is outside its zone for its devices, that is said.
+/// Adds to the reason that it is outside its zone for its devices, if so.
 void tell(const std::vector<NodeSet>& devices, const NodeSet& zone, placement::Decision& decision) {
   const bool is_outside = !decision.denied && !decision.nodes.empty() && !decision.nodes.is_subset_of(zone);
   if (!is_outside || count_near(devices, decision.nodes) <= count_near(devices, zone)) return;
