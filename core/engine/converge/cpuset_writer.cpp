@@ -28,7 +28,8 @@ void CpusetWriter::tell_runtime(const std::string& container_id, const Container
   });
 }
 
-/// Where the cgroups below have to go to CPUs that the container does not have yet, it gets these before it leaves any.
+/// Writes the cpuset in two steps if the cgroups below have to go to CPUs that the container does not have yet: it gets
+/// these before it leaves any.
 void CpusetWriter::write_around_nested(const std::string& container_id, const ContainerCpuset& target,
                                        const std::filesystem::path& cgroup, std::function<void(WriteResult)> done) {
   const CpuSet before = read_cpus(cgroup).value_or(CpuSet());

@@ -54,7 +54,7 @@ class CrowdRelief {
   std::optional<std::chrono::steady_clock::time_point> last_move_;
   /// The containers that were asked about in vain, as things are in `picture_`.
   std::set<placement::ContainerKey> asked_;
-  /// Those of them whose votes were lost.
+  /// The ones of them whose votes were lost.
   std::set<placement::ContainerKey> undecided_;
   Picture picture_;
 };

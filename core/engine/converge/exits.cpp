@@ -35,7 +35,7 @@ void Exits::report(const std::string& container_id, const Exit& exit, std::funct
   committer_.commit(event::Exited{key, exit.code, cause_of(exit.kind)}, urgency, std::move(then));
 }
 
-/// Where the runtime does not answer, the next reconciliation asks again.
+/// Asks the runtime for the exit code. If it does not answer, the next reconciliation asks again.
 void Exits::ask_exit_code(const std::string& container_id, std::function<void()> then) {
   cpusets_.inspect(container_id,
                    [this, container_id, then = std::move(then)](const Result<operations::ContainerDetail>& detail) {

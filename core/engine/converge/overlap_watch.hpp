@@ -25,7 +25,7 @@ class OverlapWatch {
     const Footprints& footprints;
     Clock clock;
   };
-  /// Those of containers that were overruled before the daemon started are known, and were audited.
+  /// Knows the overlaps of containers that were overruled before the daemon started: they were audited.
   explicit OverlapWatch(Deps deps);
 
   /// The container was seen to run on `cpus`. True if others have some of these alone.
@@ -33,7 +33,7 @@ class OverlapWatch {
   /// The container has ended, or its CPUs are not topolet's to set any more.
   void forget(const std::string& container_id);
 
-  /// Those that are seen now.
+  /// Returns the overlaps that are seen now.
   std::vector<Overlap> overlaps() const;
 
  private:

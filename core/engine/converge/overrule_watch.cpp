@@ -16,9 +16,10 @@ constexpr std::size_t kMostSent = 8;
 
 }  // namespace
 
-/// Where the CPUs of a container are all gone, or none were set yet, the kernel has it on those of the cgroup above. By
-/// the time of the look it may have been given others, and others may be online: who is on most of them, or on all but
-/// its own, is not taken for somebody else's doing at once.
+/// Returns true if the kernel itself may have put a container there. If its CPUs are all gone, or none were set yet,
+/// the kernel has it on those of the cgroup above. By the time of the check the container may have been given others,
+/// and others may be online: a container on most of them, or on all but its own, is not taken for somebody else's doing
+/// at once.
 bool OverruleWatch::may_be_the_kernels(const CpuSet& told, const CpuSet& observed) const {
   const CpuSet& allowed = deps_.committer.ledger().inventory().allowed;
   if (observed.size() < 2) return false;

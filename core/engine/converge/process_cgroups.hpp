@@ -39,8 +39,8 @@ class ProcessCgroups {
   /// in no cgroup but the root, or its cgroup cannot be seen from here.
   std::optional<CpuSet> effective_cpus(std::int64_t pid) const;
 
-  /// Where the cgroup of the container of `container_id` is, in the hierarchy that has cpusets. The process may be in
-  /// one below it, which the container has made. None where no cgroup of the process has that name.
+  /// Returns the cgroup directory of the container of `container_id`, in the hierarchy that has cpusets. The process
+  /// may be in one below it, which the container has made. None if no cgroup of the process has that name.
   std::optional<std::filesystem::path> container_directory(std::int64_t pid, const std::string& container_id) const;
 
   /// Returns the value written in the cpuset of that cgroup (cpuset.cpus), which somebody has set: the kernel adds
@@ -73,7 +73,7 @@ class ProcessCgroups {
     std::filesystem::path mount_point;
     std::string controllers;  ///< v1: separated by commas
   };
-  /// Where a process is in the cpuset hierarchy of v1, and where the other hierarchies have it, which stay as the
+  /// The cgroup of a process in the cpuset hierarchy of v1, and those in the other hierarchies, which stay as the
   /// runtime made them.
   struct Membership {
     std::string cpuset;

@@ -50,7 +50,7 @@ class StuckWatch {
   bool is_refused(const std::string& container_id) const;
   /// Returns the time to wait before it is told its CPUs again; none: as always.
   std::optional<std::chrono::milliseconds> wait_before_retry(const std::string& container_id) const;
-  /// Those of which it is time to try whether they can be moved by now.
+  /// Returns the containers of which it is time to try whether they can be moved by now.
   std::vector<placement::ContainerKey> due() const;
   /// Returns the set that is tried: without half of the CPUs that it did not leave.
   static ContainerCpuset trial_of(const Allocation& allocation, const ContainerCpuset& agreed);
