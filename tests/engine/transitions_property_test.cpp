@@ -123,7 +123,7 @@ class RandomLedger {
     wanted.key = allocation.workload.key;
     Plan plan = placer_.plan(ledger(), wanted);
     if (plan.decision.denied) return std::nullopt;
-    // Where it has nowhere else to go, what it had is no more kept for it.
+    // If it has nowhere else to go, its former CPUs are no longer kept for it.
     if (dice_.permille(500) && allocation.within.intersects(ledger().pool())) undo_ = allocation;
     return event::Moved{wanted, std::move(plan), AuditEvent::kResized};
   }
