@@ -254,9 +254,9 @@ class Keeper {
     kept_.report.processes_started = std::max(kept_.report.processes_started, left);
   }
 
-  /// Returns the child's status. Whoever's parent has gone becomes this process's child, also in a session of its own;
-  /// whoever is about to start another process waits for an answer, and does not get one. Only children are killed: the
-  /// number of another process may be somebody else's by now.
+  /// Returns the child's status. A process whose parent has gone becomes this process's child, also in a session of its
+  /// own; a process that is about to start another waits for an answer, and does not get one. Only children are killed:
+  /// the number of another process may be somebody else's by now.
   int end_all() {
     ::kill(-child_, SIGKILL);
     int status_of_child = 0;

@@ -12,9 +12,9 @@
 
 namespace topolet {
 
-/// In the process that is to ask, from now on and for ever: whoever reads requests of the descriptor answers them.
-/// Sets no_new_privs. No descriptor, and nothing changes, where the kernel has no such thing, or a container runtime
-/// uses it already.
+/// Makes this process ask before it starts another one, from now on and for ever: the reader of the descriptor answers.
+/// Sets no_new_privs. Returns no descriptor, and changes nothing, if the kernel has no such thing, or a container
+/// runtime uses it already.
 UniqueFd ask_before_starts();
 
 struct StartRequest {

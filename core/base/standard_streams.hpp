@@ -8,8 +8,8 @@
 
 namespace topolet {
 
-/// Puts something that refuses to be read or written in place of each that is closed, so that no file which is opened
-/// later takes its number and what is meant for the stream. For the beginning of main().
+/// Replaces each closed stream by one that refuses to be read or written, so that no file which is opened later takes
+/// its number and its text. For the beginning of main().
 void fill_closed_standard_streams();
 
 /// "cannot write the output: No space left on device", from errno.
