@@ -81,7 +81,7 @@ void find_parts(RawConfig& raw, const ListDirectory& list) {
 
 using OptionName = std::pair<std::string, std::string>;
 
-/// Adds what a file says to what those before it say.
+/// Adds the entries of a file to those of the files before it.
 void add_entries(RawConfig& raw, std::vector<ConfigEntry> added) {
   std::set<OptionName> set_again;
   for (const ConfigEntry& entry : added) set_again.insert({entry.section, entry.key});

@@ -104,7 +104,7 @@ class ConfigValidator {
     const po::options_description description = describe(specs_);
     po::parsed_options parsed(&description);
     for (const ConfigEntry* entry : accepted_) {
-      // Flags take the place of what the file says, repeatable options as a whole.
+      // Flags take the place of the file's entries, repeatable options as a whole.
       if (!entry->is_flag() && set_by_flag_.count(name_of(*entry)) > 0) continue;
       parsed.options.push_back(po::option(name_of(*entry), {entry->value}));
     }
