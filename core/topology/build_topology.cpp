@@ -163,7 +163,7 @@ std::vector<std::uint32_t> assumed_distances(std::size_t nodes) {
   return distances;
 }
 
-/// The items with what is online of their CPUs; those without are left out.
+/// Returns the items with their online CPUs only; those without are left out.
 template <class Item>
 std::vector<Item> online_items(std::vector<Item> items, const CpuSet& online) {
   for (Item& item : items) item.cpus &= online;

@@ -12,7 +12,7 @@
 namespace topolet::topology {
 
 /// Reads dev/char and dev/block below `sysfs_root`: every device that a driver has registered with the kernel. Leaves
-/// out what belongs to no PCI device, and what cannot be read. In no order.
+/// out devices without a PCI device, and entries that cannot be read. In no order.
 std::vector<DeviceFile> read_device_files(const std::filesystem::path& sysfs_root);
 
 /// The NUMA node of each PCI device and bridge that the kernel knows one for, by address.
