@@ -11,7 +11,7 @@
 
 namespace topolet::placement {
 
-/// Works on the decision's placement, `within` and what was dropped. Borrows what it is made of.
+/// Works on the decision's placement, `within` and dropped picks. Borrows its arguments.
 class PlacementBuilder {
  public:
   PlacementBuilder(const PolicyRequest& request, const PlacementRules& rules, const std::vector<Vote>& votes,

@@ -171,7 +171,7 @@ struct PolicyRequest {
   /// Set for a container that runs and must be somewhere: it gets the place that is nearest to these nodes, also where
   /// policies reject it.
   std::optional<NodeSet> stay_near = {};
-  /// When the plan began that this is decided for, by the real clock: whoever asks the policies may do so for a while
+  /// The beginning of the plan that this is decided for, by the real clock: a caller may ask the policies for a while
   /// only. Nothing: when the decision begins.
   std::optional<std::chrono::steady_clock::time_point> plan_began = {};
 

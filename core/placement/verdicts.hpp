@@ -8,7 +8,7 @@
 
 namespace topolet::placement {
 
-/// One candidate and what was said of it.
+/// One candidate and the policies' opinions of it.
 struct CandidateOpinions {
   std::string nodes;       ///< node list, "0-1"
   std::int64_t score = 0;  ///< weighted sum
