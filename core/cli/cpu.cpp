@@ -38,7 +38,8 @@ constexpr const char* kOnCpu =
     "SELECT namespace, pod, container, attempt, how, mode, cpus, withheld, since, reason, decision "
     "FROM on_cpu(?1, ?2) ORDER BY namespace, pod, container, attempt";
 
-/// With what was seen last: who does not run here though it should, and who does though it should not.
+/// The containers on a CPU, and how each was seen last: those that do not run there though they should, and those that
+/// do though they should not.
 constexpr const char* kOnCpuNow = R"sql(
 SELECT o.namespace, o.pod, o.container, o.attempt,
        CASE WHEN o.how = 'runs' AND coalesce(p.seen_on, '') <> '' AND NOT cpus_overlap(p.seen_on, ?1 || '')

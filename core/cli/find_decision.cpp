@@ -16,7 +16,7 @@ namespace {
 constexpr int kMostRows = 10'000;
 constexpr std::size_t kMostListed = 20;
 constexpr std::size_t kShortestId = 3;
-/// Tables with an index that begins with what names a pod: its uid, or its name.
+/// Tables with an index that begins with the name of a pod: its uid, or its name.
 constexpr std::string_view kDecidedTable = "decided";
 constexpr std::string_view kHistory =
     "(SELECT pod_name, container, pod_namespace FROM pod_history UNION ALL SELECT d.pod_name, d.container, "

@@ -191,7 +191,7 @@ std::vector<std::string> words_of(const po::variables_map& values) {
   return values.count(kWord) != 0 ? values[kWord].as<std::vector<std::string>>() : std::vector<std::string>();
 }
 
-/// `is_check`: whoever reads the exit status is to know an answer from none.
+/// Reports the outcome. `is_check`: the exit status tells an answer from none.
 int report(const Status& done, bool is_check) {
   if (done) return kExitSuccess;
   if (!done.error().message.empty()) print_error_line(fmt::format("{}: {}", kProgram, done.error().message));

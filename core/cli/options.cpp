@@ -28,9 +28,9 @@ bool is_about_location(const config::ConfigMistake& mistake) {
 
 enum class Wanted { kAll, kLocation };
 
-/// Plugins are not loaded, so that what is said about their options is not looked at. `instead`: the options with which
-/// the file is not needed. Where only the location is wanted, other mistakes are warned of: topoletd may run with what
-/// the files said before.
+/// Reads the configuration. Plugins are not loaded, so mistakes in their options are not reported. `instead`: the
+/// options with which the file is not needed. If only the location is wanted, other mistakes are warnings: topoletd may
+/// run with an older version of the files.
 Result<config::Options> read_configuration(const Invocation& invocation, const char* instead, Wanted wanted) {
   std::vector<std::string> arguments;
   if (invocation.has("config")) arguments = {"--config", invocation.text("config")};

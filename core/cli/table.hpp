@@ -17,7 +17,7 @@ struct Table {
   std::vector<std::string> columns;
   std::vector<Row> rows;
 
-  /// Aligned, a heading and a line for each row, escaped; '-' for what is empty.
+  /// Formats it as aligned text, with a heading and a line for each row, escaped; '-' for empty cells.
   std::string format_text() const;
   /// An array with an object for each row.
   nlohmann::ordered_json format_json() const;
