@@ -1,4 +1,4 @@
-// The stream of what the engine commits, to all who watch.
+// The stream of the engine's commits, to all readers of the watch socket.
 #pragma once
 
 #include <atomic>

@@ -1,4 +1,4 @@
-// A node as the messages of the watch socket add up, for whoever tells it and whoever is told.
+// The state of a node, added up from the messages of the watch socket, for its sender and its readers.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@ class NodeState {
  public:
   void begin(const v1::Snapshot& snapshot);
   void apply(const v1::Delta& delta);
-  /// The delta that makes this state that of `next`, but for what names who tells it.
+  /// Returns the delta that makes this state that of `next`, except the fields that name the sender.
   v1::Delta difference_to(const v1::Snapshot& next) const;
   /// Somebody else tells it from now on: what names `teller` does so here.
   void set_teller(const v1::Snapshot& teller);
