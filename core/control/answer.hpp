@@ -8,7 +8,7 @@
 
 namespace topolet::control {
 
-/// Answers `call`, whose request is a `Request`, with what `handle(request, response)` puts into the response.
+/// Answers `call`, whose request is a `Request`, with the response that `handle(request, response)` fills in.
 template <class Request, class Response, class Handle>
 void answer(cri::OwnCall& call, Handle handle) {
   Request request;
