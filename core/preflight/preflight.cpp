@@ -21,7 +21,7 @@ using Mistakes = std::vector<config::ConfigMistake>;
 
 void append(Mistakes& mistakes, Mistakes more) { std::move(more.begin(), more.end(), std::back_inserter(mistakes)); }
 
-/// Then nothing is known of what it says.
+/// Returns true if a file could not be read: its contents are unknown then.
 bool is_unread(const config::RawConfig& raw) {
   return std::any_of(raw.mistakes.begin(), raw.mistakes.end(),
                      [](const config::ConfigMistake& mistake) { return !mistake.file.empty() && mistake.line == 0; });

@@ -102,7 +102,7 @@ std::vector<std::string> check_all_apart(Report& report) {
   return in_the_way;
 }
 
-/// systemd hands a socket over only to what it starts.
+/// Returns true if systemd has handed over sockets. It does so only to processes that it starts.
 bool is_handed_over() { return std::getenv("LISTEN_FDS") != nullptr; }
 
 void check_own(Report& report, const std::string& option, const std::string& path, const cri::SocketAccess& access) {
