@@ -38,10 +38,10 @@ class SimulatedLoop final : public engine::Loop {
   bool is_on_thread() const override { return true; }
   void post(std::function<void()> work) override;
   void after(std::chrono::milliseconds delay, std::function<void()> work) override;
-  /// For good, from inside its own work too: what is queued is dropped, and what comes later.
+  /// Stops for good, from inside its own work too: queued work is dropped, and so is later work.
   void stop() override;
 
-  /// Runs what is queued, and what that queues, until nothing is left.
+  /// Runs the queued work, and work that this queues, until nothing is left.
   void run();
   /// Lets so much time pass; every timer that falls due runs at its own time. Time stands once the loop is stopped.
   void advance(std::chrono::milliseconds time);

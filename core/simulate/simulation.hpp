@@ -66,7 +66,7 @@ struct ContainerSnapshot {
   CpuSet seen_on;  ///< as in engine::Allocation
 };
 
-/// The machine and who holds what, at one moment.
+/// The machine and the allocations at one moment.
 struct Snapshot {
   std::shared_ptr<const topology::Topology> topology;
   engine::CpuInventory rules;
