@@ -421,7 +421,7 @@ Status write_recorded_event(store::Store& store, const Transition& transition, c
   return added ? Status() : Status(added.error());
 }
 
-/// The lowest CPU of what the CPU belongs to: a name for it that no other has.
+/// Returns the lowest CPU of the CPU's group: a name that no other group has.
 std::optional<std::uint32_t> first_of(const std::vector<CpuSet>& groups, std::uint32_t position) {
   if (position == topology::kNoPosition || groups[position].empty()) return std::nullopt;
   return *groups[position].begin();

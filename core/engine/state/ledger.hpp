@@ -56,7 +56,8 @@ class Ledger {
   const Allocation* find_ended_init(const placement::ContainerKey& key) const;
   /// The containers of a sandbox in the order in which they were first created, as far as is known.
   std::vector<std::string> made_in(const std::string& sandbox_id) const;
-  /// The exclusive CPUs that an earlier attempt of the container last had, with what was withheld, as far as is known.
+  /// Returns the exclusive CPUs that an earlier attempt of the container last had, and those withheld for it, as far as
+  /// is known.
   placement::Placement former_placement(const placement::ContainerKey& key) const;
 
   /// By id or its beginning. Null if the sandbox is not known.

@@ -24,7 +24,7 @@ struct UnwrittenTransition {
 Transition record_again(const Ledger& ledger, const std::deque<UnwrittenTransition>& unwritten,
                         std::chrono::milliseconds wall_time, const std::string& why);
 
-/// Writes that, also into a database that has some of it, or what is no longer so.
+/// Writes it, also into a database that has some of it, or outdated rows.
 Status write_again(store::Store& store, Transition transition);
 
 }  // namespace topolet::engine

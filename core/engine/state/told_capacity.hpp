@@ -24,7 +24,7 @@ struct ToldCapacity {
 
 /// So long a node must have been low before fewer of its CPUs are promised.
 inline constexpr std::chrono::seconds kLowAfter{60};
-/// For how long a capacity may be told at most: whoever is gone then, is not believed for ever.
+/// The longest time for which a capacity may be told: a source that has gone is not believed for ever.
 inline constexpr std::chrono::hours kLongestTold{24 * 31};
 
 /// Returns the undisturbed capacity of a node's online CPUs; 0 for a memory-only one, and for one that is not there.

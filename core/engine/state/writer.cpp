@@ -30,7 +30,7 @@ constexpr std::chrono::milliseconds kLookEvery{500};
 constexpr int kFailuresOfADamagedFile = 3;
 constexpr auto kNever = std::chrono::steady_clock::time_point::max();
 
-/// An error that passes by itself, or with what people do about the disk.
+/// Returns true for an error that passes by itself, or when people mend the disk.
 bool may_pass(const Error& error) {
   return error.code == Code::kUnavailable || error.code == Code::kResourceExhausted ||
          error.code == Code::kPermissionDenied;

@@ -67,7 +67,7 @@ class Writer {
     /// As of what is written: written(). Without it, nobody looks whether the database is still there.
     std::function<Rewrite(const store::FileLoss& loss)> rewrite = {};
     std::function<void(const Reopened&)> reopened = {};
-    /// All submissions up to this one are written; whoever waits for one of them is told after this.
+    /// Tells that all submissions up to this one are written; callers that wait for one of them are told after this.
     std::function<void(std::uint64_t number)> written = {};
   };
 
