@@ -149,7 +149,7 @@ Plan Placer::plan(const Ledger& ledger, const placement::Workload& workload, con
   }
 }
 
-/// The error names somebody who has nowhere to go.
+/// Returns the moves. The error names a container that has nowhere to go.
 Result<std::vector<Move>> Placer::moves_for(const Ledger& ledger, const placement::PolicyRequest& request,
                                             const placement::Decision& decision) const {
   std::vector<Move> moves;
