@@ -73,8 +73,8 @@ class ContainerQueues {
   /// Opens a queue. `applied`: the known cpuset of the container; none if it must be found out. An operation that an
   /// earlier queue of the container has started ends first, and leaves the cpuset unknown.
   void open(const std::string& container_id, std::optional<ContainerCpuset> applied, ContainerCpuset desired);
-  /// Ends a queue; whoever waits for it is told OK: the container is no more, so it runs on no CPU. Its operations run
-  /// with NOT_FOUND.
+  /// Ends a queue; an operation that waits for it is told OK: the container is no more, so it runs on no CPU. Its
+  /// operations run with NOT_FOUND.
   void close(const std::string& container_id);
 
   bool has(const std::string& container_id) const { return queues_.count(container_id) != 0; }

@@ -134,7 +134,7 @@ class Mover final : public Observer {
   /// Notes where the kernel has it, if that can be read.
   void look_in_kernel(const std::string& container_id);
 
-  /// The same for all that run, and who has fewer CPUs than it should is told its CPUs anew.
+  /// Does the same for all that run, and tells each container that has fewer CPUs than it should its CPUs anew.
   void verify_all_in_kernel();
 
   /// Containers that were seen on CPUs which another one has alone, and have not left them yet.

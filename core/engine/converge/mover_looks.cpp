@@ -1,4 +1,4 @@
-// The part of the mover that reads back where containers run, and what follows from that.
+// The part of the mover that reads back where containers run, and acts on the result.
 #include <fmt/format.h>
 
 #include "core/engine/converge/mover.hpp"

@@ -11,7 +11,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Sets a cgroup and what is below it: it has all CPUs of those at every moment.
+/// Sets a cgroup and those below it: it has all their CPUs at every moment.
 Status narrow_to(const fs::path& cgroup, const CpuSet& has, const CpuSet& to) {
   if (!to.is_subset_of(has)) {
     if (Status widened = write_cpus(cgroup, has | to); !widened) return widened;

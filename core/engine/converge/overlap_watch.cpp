@@ -29,7 +29,8 @@ OverlapWatch::OverlapWatch(Deps deps) : deps_(std::move(deps)) {
   }
 }
 
-/// By the id of who has the CPUs alone. One that has not moved there yet does not have them.
+/// Returns the CPUs of overlaps by the id of the container that has them alone. One that has not moved there yet does
+/// not have them.
 std::map<std::string, CpuSet> OverlapWatch::overlaps_of(const std::string& container_id, const CpuSet& cpus) const {
   std::map<std::string, CpuSet> found;
   const Ledger& ledger = deps_.committer.ledger();

@@ -1,4 +1,4 @@
-// The CFS quota of pods' cgroups, which the kubelet sets to the sum of what the containers may use.
+// Controls the CFS quota of pods' cgroups, which the kubelet sets to the sum of the containers' limits.
 #pragma once
 
 #include <cstdint>

@@ -51,7 +51,7 @@ std::optional<CpuSet> read_list(const std::filesystem::path& file) {
   return *std::move(cpus);
 }
 
-/// False too for a zombie, whose cgroup says nothing of what runs.
+/// Returns true if the process is alive. False too for a zombie, whose cgroup does not tell where it runs.
 bool is_alive(const std::filesystem::path& process) {
   std::ifstream in(process / "stat");
   std::string stat;

@@ -14,8 +14,8 @@
 
 namespace topolet::engine {
 
-/// Decides who is asked and in which order; RebalancePlanner plans, and the Mover carries out. Lives on the loop's
-/// thread.
+/// Decides which containers are asked for and in which order; RebalancePlanner plans, and the Mover carries out. Lives
+/// on the loop's thread.
 class Rebalancer final : public Observer {
  public:
   struct Deps {

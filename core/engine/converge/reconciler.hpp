@@ -50,7 +50,7 @@ class Reconciler {
   /// run and has no ready sandbox can never run, and holds nothing. The error is the runtime's.
   void run(Done done);
 
-  /// Releases what has been in doubt for too long, and what was kept long enough for containers that failed.
+  /// Releases allocations that have been in doubt for too long, and those kept long enough for failed containers.
   void expire();
   bool has_creates_in_doubt() const;
 
