@@ -16,8 +16,8 @@
 namespace topolet::machine {
 namespace {
 
-/// When to look again after a uevent. The kernel adapts cgroups a little later than it tells.
-constexpr std::array kLooksAfterUevent{std::chrono::milliseconds(50), std::chrono::milliseconds(500)};
+/// The times of further checks after a uevent. The kernel adapts cgroups a little later than it tells.
+constexpr std::array kChecksAfterUevent{std::chrono::milliseconds(50), std::chrono::milliseconds(500)};
 /// Where no uevents are heard.
 constexpr std::chrono::milliseconds kIntervalWithoutUevents{1000};
 
@@ -35,7 +35,7 @@ std::string text_of(const std::optional<CpuSet>& cpus) { return cpus ? cpus->to_
 MachineWatch::MachineWatch(Options options, Log& log)
     : options_(std::move(options)),
       log_(log),
-      looks_since_uevent_(kLooksAfterUevent.size()),
+      checks_since_uevent_(kChecksAfterUevent.size()),
       stop_request_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   if (options_.hear_uevents) {
     Result<UeventSocket> socket = UeventSocket::open();
@@ -45,7 +45,7 @@ MachineWatch::MachineWatch(Options options, Log& log)
       log_.warn("{}; CPUs that go off- or online are noticed a second later", socket.error().message);
     }
   }
-  Result<MachineState> state = look();
+  Result<MachineState> state = read_state();
   if (!state) return;
   // Pods that may use all that is online were not limited when the others went, before this began.
   if (state->online && state->pods == state->online) lost_by_pods_ = state->present - *state->online;
@@ -69,8 +69,8 @@ MachineWatch::Wake MachineWatch::wait() {
   const bool hears = uevents_.has_value();
   std::chrono::milliseconds timeout =
       hears || !options_.hear_uevents ? options_.interval : std::min(options_.interval, kIntervalWithoutUevents);
-  if (looks_since_uevent_ < kLooksAfterUevent.size()) {
-    timeout = std::min(timeout, kLooksAfterUevent[looks_since_uevent_++]);
+  if (checks_since_uevent_ < kChecksAfterUevent.size()) {
+    timeout = std::min(timeout, kChecksAfterUevent[checks_since_uevent_++]);
   }
   std::array<pollfd, 2> sources{{{stop_request_.get(), POLLIN, 0}, {hears ? uevents_->fd() : -1, POLLIN, 0}}};
   const auto deadline = std::chrono::steady_clock::now() + timeout;
@@ -86,12 +86,12 @@ MachineWatch::Wake MachineWatch::wait() {
     wake.heard = uevents_->read();
     // Most are about other devices.
     if (wake.heard.cpus.empty() && !wake.heard.lost_some) continue;
-    looks_since_uevent_ = 0;
+    checks_since_uevent_ = 0;
     return wake;
   }
 }
 
-Result<MachineWatch::MachineState> MachineWatch::look() const {
+Result<MachineWatch::MachineState> MachineWatch::read_state() const {
   Result<topology::KernelState> state = topology::read_kernel_state(options_.sysfs_root);
   if (!state) return state.error();
   Result<std::optional<CpuSet>> pods = kubepods_cpus(options_.cgroup_root);
@@ -142,23 +142,23 @@ bool MachineWatch::give_back_to_pods(const MachineState& now) {
   return given.has_value();
 }
 
-/// A CPU may come or go while the topology is read: then it is read again at the next look.
+/// A CPU may come or go while the topology is read: then it is read again at the next check.
 void MachineWatch::compare_with_topology() {
   const bool is_as_known = !last_state_ || !last_state_->online || *last_state_->online == topology_->online;
   if (is_as_known) rereads_ = 0;
   must_read_again_ = !is_as_known && rereads_ < kMostRereads;
   if (!must_read_again_) return;
   ++rereads_;
-  looks_since_uevent_ = 0;
+  checks_since_uevent_ = 0;
 }
 
 void MachineWatch::check_for_change(const Callbacks& callbacks, const UeventSocket::Heard& heard) {
-  Result<MachineState> state = look();
+  Result<MachineState> state = read_state();
   if (state) {
     const CpuSet flickered = heard.lost_some && state->online ? *state->online : heard.cpus;
     note_what_pods_lose(*state, flickered);
     if (give_back_to_pods(*state)) {
-      state = look();
+      state = read_state();
       // One that went offline again while it was given back is still lost.
       if (state && state->online && state->pods) lost_by_pods_ -= *state->online & *state->pods;
     }

@@ -16,7 +16,7 @@
 
 namespace topolet::machine {
 
-/// On a thread of its own, which the kernel's uevents wake. It also looks now and then, as nothing tells of the pods'
+/// On a thread of its own, which the kernel's uevents wake. It also checks now and then, as nothing tells of the pods'
 /// cgroup.
 class MachineWatch {
  public:
@@ -29,11 +29,11 @@ class MachineWatch {
   };
   struct Callbacks {
     std::function<void(engine::Engine::Machine)> on_change;
-    /// CPUs were offline and are back before anybody has looked: the kernel may have changed cgroups meanwhile.
+    /// CPUs were offline and are back before anybody has checked: the kernel may have changed cgroups meanwhile.
     std::function<void()> on_flicker = [] {};
   };
 
-  /// Looks for the first time. Read the topology only after this, so that no change is missed.
+  /// Checks for the first time. Read the topology only after this, so that no change is missed.
   MachineWatch(Options options, Log& log);
   ~MachineWatch() { stop(); }
   MachineWatch(const MachineWatch&) = delete;
@@ -45,7 +45,7 @@ class MachineWatch {
   void stop();
 
  private:
-  /// The state that the machine is made from: look() finds changes of it.
+  /// The state that the machine is made from; its changes are reported.
   struct MachineState {
     std::optional<CpuSet> online;
     CpuSet present;
@@ -60,11 +60,11 @@ class MachineWatch {
     UeventSocket::Heard heard = {};
   };
 
-  Result<MachineState> look() const;
+  Result<MachineState> read_state() const;
   Result<engine::Engine::Machine> read(const MachineState& state);
   void compare_with_topology();
   void check_for_change(const Callbacks& callbacks, const UeventSocket::Heard& heard);
-  /// `flickered`: CPUs that were offline since the last look.
+  /// `flickered`: CPUs that were offline since the last check.
   void note_what_pods_lose(const MachineState& now, const CpuSet& flickered);
   bool give_back_to_pods(const MachineState& now);
   Wake wait();
@@ -76,8 +76,8 @@ class MachineWatch {
   CpuSet lost_by_pods_;     ///< CPUs that pods could use when they went offline, and have not got back
   CpuSet taken_from_pods_;  ///< CPUs that pods could use a moment ago, and that were still online without them
   std::chrono::steady_clock::time_point taken_from_pods_at_;  ///< the last of these
-  /// The number of looks since the last uevent: a change is not complete when its uevent comes.
-  std::size_t looks_since_uevent_;
+  /// The number of checks since the last uevent: a change is not complete when its uevent comes.
+  std::size_t checks_since_uevent_;
   int rereads_ = 0;                   ///< of the topology, since it last had the CPUs that the kernel says are online
   bool must_read_again_ = false;      ///< the topology, as it has other CPUs than the kernel
   std::string last_error_;            ///< said once
