@@ -18,7 +18,7 @@ using control::v1::StatusResponse;
 
 /// Calls under way get five seconds, and a large database takes a while to open.
 constexpr std::chrono::seconds kPatience{90};
-constexpr std::chrono::milliseconds kLook{50};
+constexpr std::chrono::milliseconds kCheckEvery{50};
 
 bool has_ended(pid_t process) { return ::kill(process, 0) != 0 && errno == ESRCH; }
 
@@ -43,7 +43,7 @@ Result<StatusResponse> wait_for(const Invocation& invocation, pid_t process) {
                                "before goes on, unless `topolet status` says otherwise",
                                process)};
     }
-    std::this_thread::sleep_for(kLook);
+    std::this_thread::sleep_for(kCheckEvery);
   }
   return Error{Code::kDeadlineExceeded, fmt::format("the new topoletd, process {}, has not taken over within {} s; see "
                                                     "its log",

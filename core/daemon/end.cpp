@@ -23,8 +23,8 @@ constexpr std::chrono::milliseconds kGreeting{50};
 constexpr std::chrono::seconds kLongestStart{25};
 /// Clients that do as they are asked have moved by then.
 constexpr std::chrono::milliseconds kLongestMove{200};
-/// Between two looks at whether clients have moved.
-constexpr std::chrono::milliseconds kLook{5};
+/// The time between two checks that clients have moved.
+constexpr std::chrono::milliseconds kCheckEvery{5};
 /// A client that has not called for so long makes its next call on a new connection.
 constexpr std::chrono::seconds kQuiet{10};
 
@@ -49,9 +49,9 @@ void Daemon::move_clients() {
   std::this_thread::sleep_for(kGreeting);
   proxy_->ask_to_reconnect(std::move(connections));
   const auto until = std::chrono::steady_clock::now() + kLongestMove;
-  while (listener_->open_connections() != 0 && !proxy_->is_quiet_for(4 * kLook) &&
+  while (listener_->open_connections() != 0 && !proxy_->is_quiet_for(4 * kCheckEvery) &&
          std::chrono::steady_clock::now() < until)
-    std::this_thread::sleep_for(kLook);
+    std::this_thread::sleep_for(kCheckEvery);
 }
 
 bool Daemon::hand_over(Successor& successor, const std::function<void()>& release_path) {
@@ -133,9 +133,9 @@ void Daemon::stop() {
     move_clients();
     proxy_->end_streams();
     const auto until = std::chrono::steady_clock::now() + kLongestEnd;
-    while (listener_->open_connections() != 0 && !proxy_->is_quiet_for(4 * kLook) &&
+    while (listener_->open_connections() != 0 && !proxy_->is_quiet_for(4 * kCheckEvery) &&
            std::chrono::steady_clock::now() < until)
-      std::this_thread::sleep_for(kLook);
+      std::this_thread::sleep_for(kCheckEvery);
   }
   if (watch_server_) watch_server_->stop();
   if (control_) control_->stop();

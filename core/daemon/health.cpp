@@ -78,7 +78,7 @@ void Daemon::watch_health() {
   health_watch_ = std::make_unique<Watchdog>(
       Watchdog::Options{.every = kHealthAge}, std::vector<Watchdog::Loop>(),
       [this, told = std::vector<Illness>(), is_told = false]() mutable {
-        runtime_probe_->look();
+        runtime_probe_->check();
         if (!feed_) return;
         const Result<engine::EngineSummary> engine = engine_->summary(kSummaryPatience);
         std::vector<Illness> found = illnesses(engine ? &*engine : nullptr);

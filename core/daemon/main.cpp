@@ -105,10 +105,10 @@ End serve(const sigset_t& signals, Daemon& daemon, const config::DaemonOptions& 
 
 /// Until the calls under way have ended.
 void wait_until_deserted(const sigset_t& signals, const Daemon& daemon, std::chrono::milliseconds longest) {
-  constexpr timespec kLook{0, 100'000'000};
+  constexpr timespec kCheckEvery{0, 100'000'000};
   const auto until = std::chrono::steady_clock::now() + longest;
   while (!daemon.is_deserted() && std::chrono::steady_clock::now() < until) {
-    const int signal = ::sigtimedwait(&signals, nullptr, &kLook);
+    const int signal = ::sigtimedwait(&signals, nullptr, &kCheckEvery);
     if (signal == SIGINT || signal == SIGTERM) return;
   }
 }

@@ -11,7 +11,7 @@ constexpr const char* kVersion = "/runtime.v1.RuntimeService/Version";
 
 RuntimeProbe::RuntimeProbe(cri::Runtime& runtime, Options options) : runtime_(runtime), options_(std::move(options)) {}
 
-void RuntimeProbe::look() {
+void RuntimeProbe::check() {
   const auto now = [clock = options_.clock] { return clock.steady(); };
   if (now() < state_->next.load() || state_->is_asked.exchange(true)) return;
   const auto done = [state = state_, now, every = options_.every](const cri::RuntimeResponse& response) {

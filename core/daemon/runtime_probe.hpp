@@ -24,7 +24,7 @@ class RuntimeProbe {
   RuntimeProbe(cri::Runtime& runtime, Options options);
 
   /// To be called again and again: asks when it is time to.
-  void look();
+  void check();
   /// False from when a call was not answered in time until one is, with an error too: who refuses is there. True while
   /// nobody knows.
   bool answers() const { return state_->answers; }

@@ -13,7 +13,7 @@ namespace topolet::simulate {
 namespace {
 
 /// The time after which a thread that waits for the simulation notices the end of the socket.
-constexpr std::chrono::milliseconds kLookAgain{10};
+constexpr std::chrono::milliseconds kCheckAgain{10};
 /// The gRPC server asks for one; nothing of a watch socket is sent there.
 constexpr const char* kNoRuntime = "unix:///nonexistent";
 
@@ -28,7 +28,7 @@ struct WatchSocket::Impl {
     const Result<std::vector<engine::PendingContainer>> pending = watch::pending_of(request);
     if (!pending) return pending.error();
     std::unique_lock lock(busy, std::defer_lock);
-    while (!lock.try_lock_for(kLookAgain)) {
+    while (!lock.try_lock_for(kCheckAgain)) {
       if (ending) return Error{Code::kUnavailable, "the simulated topoletd ends"};
     }
     const Result<engine::Engine::NodeFits> found =

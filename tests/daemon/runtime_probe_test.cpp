@@ -43,40 +43,40 @@ class RuntimeProbeTest : public ::testing::Test {
 };
 
 TEST_F(RuntimeProbeTest, AsksAgainOnceItWasAnsweredAndTheTimeIsOver) {
-  probe_.look();
+  probe_.check();
   EXPECT_EQ(runtime_.path_, "/runtime.v1.RuntimeService/Version");
   EXPECT_EQ(runtime_.timeout_, seconds(15));
   clock_.advance(seconds(60));
-  probe_.look();
+  probe_.check();
   EXPECT_EQ(runtime_.calls_.size(), 1U) << "one at a time";
   runtime_.end_call(Code::kOk);
   clock_.advance(milliseconds(4999));
-  probe_.look();
+  probe_.check();
   EXPECT_TRUE(runtime_.calls_.empty());
   clock_.advance(milliseconds(1));
-  probe_.look();
+  probe_.check();
   EXPECT_EQ(runtime_.calls_.size(), 1U);
 }
 
 TEST_F(RuntimeProbeTest, OnlyWhoLeavesACallUnansweredDoesNotAnswer) {
   EXPECT_TRUE(probe_.answers()) << "nobody knows yet";
   for (const Code code : {Code::kDeadlineExceeded, Code::kUnimplemented, Code::kUnavailable, Code::kOk}) {
-    probe_.look();
+    probe_.check();
     runtime_.end_call(code);
     EXPECT_EQ(probe_.answers(), code != Code::kDeadlineExceeded) << static_cast<int>(code);
     clock_.advance(seconds(5));
   }
-  probe_.look();
+  probe_.check();
   runtime_.end_call(Code::kDeadlineExceeded);
   clock_.advance(seconds(5));
-  probe_.look();
+  probe_.check();
   EXPECT_FALSE(probe_.answers()) << "asking is no answer";
 }
 
 TEST_F(RuntimeProbeTest, AnAnswerMayComeWhenNobodyLooksAnyMore) {
   {
     RuntimeProbe gone(runtime_, {.clock = clock_.clock()});
-    gone.look();
+    gone.check();
   }
   runtime_.end_call(Code::kOk);
 }

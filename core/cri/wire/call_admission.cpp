@@ -11,7 +11,7 @@ namespace topolet::cri {
 namespace {
 
 /// The time that a call waits while the runtime has few, and between two checks of that.
-constexpr std::chrono::milliseconds kLookAgain{20};
+constexpr std::chrono::milliseconds kCheckAgain{20};
 /// The longest time that it waits if memory is not short.
 constexpr std::chrono::milliseconds kLongestWait{1000};
 
@@ -84,8 +84,8 @@ void CallAdmission::wait(ClientCalls& client, std::uint64_t ticket, std::functio
   client.waiting_.emplace(ticket, ClientCalls::Waiting{std::move(start), clock_.steady()});
   ++waiting_;
   clients_waiting_.insert(&client);
-  if (std::exchange(looks_again_, true)) return;
-  loop_.post([this] { look_again(); }, kLookAgain);
+  if (std::exchange(checks_again_, true)) return;
+  loop_.post([this] { check_again(); }, kCheckAgain);
 }
 
 void CallAdmission::start_oldest(ClientCalls& client) {
@@ -108,21 +108,21 @@ void CallAdmission::start_waiting(ClientCalls& client) {
 }
 
 /// For what changes without a call of the client that ends: time passes, and others have fewer calls.
-void CallAdmission::look_again() {
+void CallAdmission::check_again() {
   const std::vector<ClientCalls*> clients(clients_waiting_.begin(), clients_waiting_.end());
   const auto now = clock_.steady();
   for (ClientCalls* client : clients) {
     start_waiting(*client);
     hurry(*client, now);
   }
-  looks_again_ = !clients_waiting_.empty();
-  if (looks_again_) loop_.post([this] { look_again(); }, kLookAgain);
+  checks_again_ = !clients_waiting_.empty();
+  if (checks_again_) loop_.post([this] { check_again(); }, kCheckAgain);
 }
 
 void CallAdmission::hurry(ClientCalls& client, ClientCalls::Time now) {
   while (!client.waiting_.empty() && client.response_bytes_ < kMostUnreadBytes) {
     const auto waited = now - client.waiting_.begin()->second.since;
-    if (waited < (going_ < kFewOfAll && !memory_short_ ? kLookAgain : kLongestWait)) return;
+    if (waited < (going_ < kFewOfAll && !memory_short_ ? kCheckAgain : kLongestWait)) return;
     if (memory_short_ && now - client.hurried_at_ < kLongestWait) return;
     client.hurried_at_ = now;
     start_oldest(client);

@@ -135,7 +135,7 @@ class CallAdmission {
   void start_oldest(ClientCalls& client);
   void hurry(ClientCalls& client, ClientCalls::Time now);
   void forget_waiting(ClientCalls& client);
-  void look_again();
+  void check_again();
   void begin(ClientCalls& client);
   bool begin_stream(ClientCalls& client);
   void end_stream(ClientCalls& client);
@@ -151,7 +151,7 @@ class CallAdmission {
   std::size_t waiting_ = 0;
   std::uint64_t last_ticket_ = 0;
   std::unordered_set<ClientCalls*> clients_waiting_;
-  bool looks_again_ = false;
+  bool checks_again_ = false;
 
   mutable Mutex mutex_;
   std::unordered_map<ino_t, std::weak_ptr<ClientCalls>> clients_ TOPOLET_GUARDED_BY(mutex_);
