@@ -295,7 +295,7 @@ TEST(AbiLedger, ShowsTheSameAfterChangesAsOneThatIsMadeAnew) {
     for (const auto& [number, entry] : containers) ledger.entries.push_back(entry);
     updated.update(ledger);
     ASSERT_EQ(described(updated.view()), described(AbiLedger(ledger, topology).view())) << "after change " << i;
-    ASSERT_EQ(updated.look(), LentState::kIntact);
+    ASSERT_EQ(updated.check(), LentState::kIntact);
   }
 }
 

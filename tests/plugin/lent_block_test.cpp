@@ -41,19 +41,19 @@ TEST(LentBlock, FindsAWriteAndThenTakesOtherMemory) {
   const auto* first = block.copy_struct(std::uint64_t{7});
   const topolet_str text = block.copy(std::string(100'000, 'x'));
   block.seal();
-  EXPECT_EQ(block.look(), LentState::kIntact);
+  EXPECT_EQ(block.check(), LentState::kIntact);
   write_to(text.ptr + text.len - 1);
-  EXPECT_EQ(block.look_once(), LentState::kWritten);
-  EXPECT_EQ(block.look(), LentState::kWritten);
+  EXPECT_EQ(block.check_once(), LentState::kWritten);
+  EXPECT_EQ(block.check(), LentState::kWritten);
   write_to(text.ptr + text.len - 1);
-  EXPECT_EQ(block.look(), LentState::kWritten) << "it does not come back";
+  EXPECT_EQ(block.check(), LentState::kWritten) << "it does not come back";
   block.clear();
   const auto* other = block.copy_struct(std::uint64_t{8});
   block.seal();
   EXPECT_NE(other, first);
-  EXPECT_EQ(block.look(), LentState::kIntact);
+  EXPECT_EQ(block.check(), LentState::kIntact);
   write_to(first);
-  EXPECT_EQ(block.look(), LentState::kIntact) << "what was written to is still mapped, and nobody's";
+  EXPECT_EQ(block.check(), LentState::kIntact) << "what was written to is still mapped, and nobody's";
 }
 
 TEST(LentBlock, FindsPagesThatAreGoneOrProtected) {
@@ -66,7 +66,7 @@ TEST(LentBlock, FindsPagesThatAreGoneOrProtected) {
       block.seal();
       auto* page = const_cast<std::uint64_t*>(lent);
       EXPECT_EQ(protection < 0 ? ::munmap(page, 4096) : ::mprotect(page, 4096, protection), 0);
-      found += block.look() == LentState::kGone ? "gone " : "there ";
+      found += block.check() == LentState::kGone ? "gone " : "there ";
     }
     LentBlock sealed_again;
     const auto* lent = sealed_again.copy_struct(std::uint64_t{7});
@@ -84,10 +84,10 @@ TEST(LentBlock, FindsAWriteToReadOnlyPagesThatWereMadeWritable) {
   LentBlock block({.guard = LentGuard::kReadOnly});
   const auto* lent = block.copy_struct(std::uint64_t{7});
   block.seal();
-  EXPECT_EQ(block.look_once(), LentState::kIntact);
+  EXPECT_EQ(block.check_once(), LentState::kIntact);
   ASSERT_EQ(::mprotect(const_cast<std::uint64_t*>(lent), 4096, PROT_READ | PROT_WRITE), 0);
   write_to(lent);
-  EXPECT_EQ(block.look_once(), LentState::kWritten);
+  EXPECT_EQ(block.check_once(), LentState::kWritten);
 }
 
 TEST(LentBlock, ShowsNothingOfWhatItHeldBefore) {
@@ -100,7 +100,7 @@ TEST(LentBlock, ShowsNothingOfWhatItHeldBefore) {
   EXPECT_EQ(before, after) << "the memory is used again";
   EXPECT_EQ(*after, 8U);
   write_to(before);
-  EXPECT_EQ(block.look(), LentState::kWritten) << "by a plugin that has kept the address";
+  EXPECT_EQ(block.check(), LentState::kWritten) << "by a plugin that has kept the address";
 }
 
 TEST(LentBlock, LendsItsMemoryAgainUnlessACallMayStillBeInside) {

@@ -328,9 +328,9 @@ void AbiLedger::fill_list(const placement::LedgerSnapshot& ledger) {
   list_.seal();
 }
 
-LentState AbiLedger::look() const {
-  const LentState contents = contents_.look();
-  return contents == LentState::kIntact ? list_.look() : contents;
+LentState AbiLedger::check() const {
+  const LentState contents = contents_.check();
+  return contents == LentState::kIntact ? list_.check() : contents;
 }
 
 void AbiLedger::retire() {

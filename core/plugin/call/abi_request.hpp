@@ -27,8 +27,8 @@ class AbiTopology {
 
   const topolet_topology& view() const { return *view_; }
   const std::shared_ptr<const topology::Topology>& topology() const { return topology_; }
-  /// Takes a look at all of it: a plugin can make the pages writable. Safe from any thread.
-  LentState look() const { return block_.look_once(); }
+  /// Checks all of it: a plugin can make the pages writable. Safe from any thread.
+  LentState check() const { return block_.check_once(); }
 
  private:
   std::shared_ptr<const topology::Topology> topology_;
@@ -53,7 +53,7 @@ class AbiLedger {
   /// Until the next update.
   const topolet_ledger& view() const { return *view_; }
   // See LentBlock. Once it is not intact, it is of no use any more.
-  LentState look() const;
+  LentState check() const;
   bool is_intact() const { return contents_.is_intact() && list_.is_intact(); }
   void retire();
 

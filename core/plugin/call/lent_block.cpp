@@ -106,12 +106,12 @@ void LentBlock::seal() {
   }
 }
 
-LentState LentBlock::look() const {
-  if (is_intact()) state_ = look_once();
+LentState LentBlock::check() const {
+  if (is_intact()) state_ = check_once();
   return state_;
 }
 
-LentState LentBlock::look_once() const {
+LentState LentBlock::check_once() const {
   for (const UsedChunk& used : chunks_) {
     const LentChunk& chunk = used.chunk;
     LentState state = LentState::kIntact;

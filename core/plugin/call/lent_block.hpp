@@ -22,8 +22,8 @@ namespace topolet::plugin {
 
 /// The effect of a write by a plugin.
 enum class LentGuard : std::uint8_t {
-  kCompared,  ///< LentBlock::look() finds it
-  kReadOnly,  ///< the plugin crashes, unless it has made the pages writable; look() finds that
+  kCompared,  ///< LentBlock::check() finds it
+  kReadOnly,  ///< the plugin crashes, unless it has made the pages writable; check() finds that
 };
 
 /// A piece of memory to lend, and the host's own copy of what it holds, which no plugin is given the address of.
@@ -112,9 +112,9 @@ class LentBlock {
   /// nothing may be added before clear().
   void seal();
   /// Returns its state since it was sealed.
-  LentState look() const;
+  LentState check() const;
   /// The same, which is forgotten at once. Safe from any thread where it is sealed for the last time.
-  LentState look_once() const;
+  LentState check_once() const;
   /// Returns true if no damage has been found so far.
   bool is_intact() const { return state_ == LentState::kIntact; }
   /// Empties it, to be filled anew; in other memory, if it was of no use any more.

@@ -213,11 +213,11 @@ CallStatus PluginPolicy::call(const Capability<Struct, Function>& capability, co
     const ReplyScope<Reply> scope(reply);
     return ask(name_, capability.name, reply, [&] { return function(instance_, request, sink); });
   }();
-  if (std::optional<CallFailure> written = look_at(shown, capability.name)) return *std::move(written);
+  if (std::optional<CallFailure> written = check_lent_memory(shown, capability.name)) return *std::move(written);
   return asked;
 }
 
-std::optional<CallFailure> PluginPolicy::look_at(const Shown& shown, const char* function) {
+std::optional<CallFailure> PluginPolicy::check_lent_memory(const Shown& shown, const char* function) {
   std::string written;
   const auto note = [&written](LentState state, const char* name) {
     if (state == LentState::kIntact) return false;
@@ -225,10 +225,10 @@ std::optional<CallFailure> PluginPolicy::look_at(const Shown& shown, const char*
     if (state == LentState::kGone) written += ", unmapped or protected";
     return true;
   };
-  const bool is_its_own = note(arguments_->look(), "the arguments of the call");
-  if (shown.request != nullptr) note(shown.request->look(), "the workload and the candidates");
-  if (shown.ledger != nullptr) note(shown.ledger->look(), "the ledger");
-  if (shown.topology != nullptr && watches_topology_) note(shown.topology->look(), "the topology");
+  const bool is_its_own = note(arguments_->check(), "the arguments of the call");
+  if (shown.request != nullptr) note(shown.request->check(), "the workload and the candidates");
+  if (shown.ledger != nullptr) note(shown.ledger->check(), "the ledger");
+  if (shown.topology != nullptr && watches_topology_) note(shown.topology->check(), "the topology");
   if (written.empty()) return std::nullopt;
   return CallFailure{is_its_own ? CallFault::kWroteToLent : CallFault::kWroteToShown,
                      fmt::format("{}: {} wrote to memory that it was lent to read ({})", name_, function, written)};

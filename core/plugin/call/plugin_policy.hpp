@@ -41,7 +41,7 @@ class PluginPolicy final {
   /// From now on the plugin crashes where it writes to the arguments of a call, instead of losing its vote. Before the
   /// first call.
   void lend_read_only() { arguments_.emplace(LentMemory{.guard = LentGuard::kReadOnly}); }
-  /// From now on each call is followed by a look at the topology, too, which is large.
+  /// From now on each call is followed by a check of the topology, too, which is large.
   void watch_topology() { watches_topology_ = true; }
 
   /// One verdict per candidate; the plugin abstains where it says nothing.
@@ -99,7 +99,7 @@ class PluginPolicy final {
   CallStatus call(const Capability<Struct, Function>& capability, const Request* request, Reply& reply,
                   const Shown& shown);
   /// Returns which memory was written to during the call that has just returned; nothing if none was.
-  std::optional<CallFailure> look_at(const Shown& shown, const char* function);
+  std::optional<CallFailure> check_lent_memory(const Shown& shown, const char* function);
 
   std::string name_;
   std::unique_ptr<PluginHost> host_;

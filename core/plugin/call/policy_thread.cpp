@@ -206,7 +206,7 @@ class PolicyThread::GuardedPolicy final : public placement::Policy {
     if (answer) return answer;
     const CallFault fault = answer.failure().fault;
     if (fault == CallFault::kWroteToLent || fault == CallFault::kWroteToShown) {
-      run_.shown.cache().look_at_topology();
+      run_.shown.cache().check_topology();
       run_.shown.forget();
     }
     return answer;
@@ -267,7 +267,7 @@ void PolicyThread::run_without_plugins(const std::vector<PluginVote>& plugins, W
 
 void PolicyThread::publish(const std::vector<PluginVote>& plugins,
                            std::shared_ptr<const ContainerEvent> container_event) {
-  views_->look_at_topology_now_and_then();
+  views_->check_topology_now_and_then();
   for (const PluginVote& vote : plugins) {
     if (vote.plugin == nullptr || !vote.plugin->handles_events()) continue;
     // A run each: an abandoned run is run again, and no plugin may be told of an event twice.
@@ -280,7 +280,7 @@ void PolicyThread::publish(const std::vector<PluginVote>& plugins,
 std::vector<MoveRequest> PolicyThread::tick(const std::vector<PluginVote>& plugins,
                                             const std::function<std::shared_ptr<const TickSnapshot>()>& view) {
   using Wishes = Result<std::vector<MoveRequest>>;
-  views_->look_at_topology_now_and_then();
+  views_->check_topology_now_and_then();
   std::shared_ptr<const TickSnapshot> seen;
   std::vector<MoveRequest> wishes;
   for (const PluginVote& vote : plugins) {

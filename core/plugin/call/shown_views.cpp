@@ -47,13 +47,13 @@ void ViewCache::lend_apart(const std::string& why) {
       why);
 }
 
-void ViewCache::look_at_topology() {
+void ViewCache::check_topology() {
   std::shared_ptr<const AbiTopology> seen;
   {
     MutexLock lock(mutex_);
     seen = topology_;
   }
-  if (seen == nullptr || seen->look() == LentState::kIntact) return;
+  if (seen == nullptr || seen->check() == LentState::kIntact) return;
   {
     MutexLock lock(mutex_);
     if (topology_ == seen) topology_ = nullptr;
@@ -63,15 +63,15 @@ void ViewCache::look_at_topology() {
       "the topology that plugins are lent was changed or unmapped by one that does not care for its pages' protection");
 }
 
-void ViewCache::look_at_topology_now_and_then() {
+void ViewCache::check_topology_now_and_then() {
   constexpr std::chrono::seconds kInterval{10};
   const auto now = clock_.steady();
   {
     MutexLock lock(mutex_);
-    if (looked_at_topology_ && now - *looked_at_topology_ < kInterval) return;
-    looked_at_topology_ = now;
+    if (topology_checked_at_ && now - *topology_checked_at_ < kInterval) return;
+    topology_checked_at_ = now;
   }
-  look_at_topology();
+  check_topology();
 }
 
 const AbiRequest& ShownViews::request(const placement::PolicyRequest& request, const std::string& plugin) {
@@ -111,15 +111,15 @@ const AbiLedger& ShownViews::ledger(const placement::LedgerSnapshot& snapshot, c
 }
 
 ShownViews::Shown& ShownViews::shown_to(const std::string& plugin) {
-  look_at_what_was_given_back();
+  check_given_back();
   return cache_->lends_apart() ? apart_[plugin] : common_;
 }
 
 /// Whoever is called first is not to blame for what was written since the last call that it was lent for.
-void ShownViews::look_at_what_was_given_back() {
-  if (std::exchange(looked_, true) || cache_->lends_apart()) return;
+void ShownViews::check_given_back() {
+  if (std::exchange(has_checked_, true) || cache_->lends_apart()) return;
   common_.ledger = cache_->take_ledger("");
-  if (common_.ledger == nullptr || common_.ledger->look() == LentState::kIntact) return;
+  if (common_.ledger == nullptr || common_.ledger->check() == LentState::kIntact) return;
   common_.ledger.reset();
   cache_->lend_apart(
       "the ledger that plugins were lent was written to when they had returned, by a plugin that keeps addresses or "
@@ -146,8 +146,8 @@ std::shared_ptr<AbiLedger> ShownViews::updated(std::shared_ptr<AbiLedger> ledger
 bool ShownViews::were_written_by(const std::string& plugin) {
   Shown& shown = apart_[plugin];
   if (shown.ledger == nullptr) shown.ledger = cache_->take_ledger(plugin);
-  const bool view = shown.view != nullptr && shown.view->block().look() != LentState::kIntact;
-  const bool ledger = shown.ledger != nullptr && shown.ledger->look() != LentState::kIntact;
+  const bool view = shown.view != nullptr && shown.view->block().check() != LentState::kIntact;
+  const bool ledger = shown.ledger != nullptr && shown.ledger->check() != LentState::kIntact;
   if (view || ledger) shown = {};
   return view || ledger;
 }

@@ -42,9 +42,9 @@ class ViewCache {
   void lend_apart(const std::string& why) TOPOLET_EXCLUDES(mutex_);
 
   /// Checks that the topology is as it was made; if not, it is made anew.
-  void look_at_topology() TOPOLET_EXCLUDES(mutex_);
+  void check_topology() TOPOLET_EXCLUDES(mutex_);
   /// The same, but not more often than every ten seconds.
-  void look_at_topology_now_and_then() TOPOLET_EXCLUDES(mutex_);
+  void check_topology_now_and_then() TOPOLET_EXCLUDES(mutex_);
 
  private:
   const std::shared_ptr<Log> log_;
@@ -57,7 +57,7 @@ class ViewCache {
   // Memory that a thread may still write to must stay mapped.
   std::vector<std::shared_ptr<AbiLedger>> old_ledgers_ TOPOLET_GUARDED_BY(mutex_);
   std::vector<std::shared_ptr<const AbiTopology>> old_topologies_ TOPOLET_GUARDED_BY(mutex_);
-  std::optional<std::chrono::steady_clock::time_point> looked_at_topology_ TOPOLET_GUARDED_BY(mutex_);
+  std::optional<std::chrono::steady_clock::time_point> topology_checked_at_ TOPOLET_GUARDED_BY(mutex_);
 };
 
 /// The data that plugins are shown in one attempt at a job. Not synchronised.
@@ -91,13 +91,13 @@ class ShownViews {
 
   std::string name_of_memory(const std::string& plugin) const { return cache_->lends_apart() ? plugin : ""; }
   Shown& shown_to(const std::string& plugin);
-  void look_at_what_was_given_back();
+  void check_given_back();
   std::shared_ptr<AbiLedger> updated(std::shared_ptr<AbiLedger> ledger, const placement::LedgerSnapshot& snapshot,
                                      const AbiTopology& topology, const LentMemory& memory) const;
 
   const std::shared_ptr<ViewCache> cache_;
   Shown common_;
-  bool looked_ = false;  ///< at the ledger that common_ began with
+  bool has_checked_ = false;  ///< the ledger that common_ began with
   std::map<std::string, Shown> apart_;
 };
 
