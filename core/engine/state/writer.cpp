@@ -26,7 +26,7 @@ bool is_permanent(const Error& error) {
 }
 
 /// The time between two checks of the file.
-constexpr std::chrono::milliseconds kLookEvery{500};
+constexpr std::chrono::milliseconds kCheckEvery{500};
 constexpr int kFailuresOfADamagedFile = 3;
 constexpr auto kNever = std::chrono::steady_clock::time_point::max();
 
@@ -50,7 +50,7 @@ Writer::Writer(Options options, store::Store& store, Loop& loop, Clock clock, Lo
       clock_(std::move(clock)),
       log_(log),
       callbacks_(std::move(callbacks)),
-      next_look_(callbacks_.rewrite ? std::chrono::steady_clock::time_point() : kNever) {
+      next_check_(callbacks_.rewrite ? std::chrono::steady_clock::time_point() : kNever) {
   if (options_.thread != Thread::kOwn) return;
   thread_ = std::thread([this] { run(); });
   ::pthread_setname_np(thread_.native_handle(), "topolet-writer");
@@ -135,7 +135,7 @@ void Writer::serve() {
       do_upkeep();
       continue;
     }
-    const bool done = look_for_loss() && (next == Next::kLook || write_group());
+    const bool done = check_for_loss() && (next == Next::kCheck || write_group());
     // A lost file is opened again at once, and after a failure as everything else.
     if (!done && !(loss_ && reopen()) && !wait_before_retry()) return;
   }
@@ -186,9 +186,9 @@ Writer::Next Writer::wait_for_work() {
   MutexLock lock(mutex_);
   while (group_.empty() && (jobs_.empty() || !hurry_) && !stopping_) {
     const auto now = std::chrono::steady_clock::now();
-    if (now >= next_look_) return Next::kLook;
+    if (now >= next_check_) return Next::kCheck;
     if (now >= next_upkeep_ && jobs_.empty() && !loss_) return Next::kUpkeep;
-    wake_up_.wait_until(mutex_, std::min(next_look_, loss_ ? kNever : next_upkeep_));
+    wake_up_.wait_until(mutex_, std::min(next_check_, loss_ ? kNever : next_upkeep_));
   }
   if (stopping_) return Next::kEnd;
   if (group_.empty()) take_group();
@@ -257,11 +257,11 @@ Status Writer::write_each_whole() {
 }
 
 /// False if the file is lost.
-bool Writer::look_for_loss() {
+bool Writer::check_for_loss() {
   if (loss_ || !callbacks_.rewrite) return !loss_;
   const auto now = std::chrono::steady_clock::now();
-  if (now < next_look_) return true;
-  next_look_ = now + kLookEvery;
+  if (now < next_check_) return true;
+  next_check_ = now + kCheckEvery;
   if (auto loss = store_.find_file_loss()) note_loss(*std::move(loss));
   return !loss_;
 }

@@ -33,7 +33,7 @@ enum class Urgency : std::uint8_t {
 /// at all. While the store fails, or takes longer than `patience`, those who wait go on from memory, and the writer is
 /// degraded until everything is written.
 ///
-/// Looks twice a second whether the database is still there. In the place of one that was removed, replaced or cut, or
+/// Checks twice a second that the database is still there. In the place of one that was removed, replaced or cut, or
 /// that SQLite finds damaged, a new one is begun. It starts with what the ledger was when all that is written was, and
 /// what still waits is written after that.
 ///
@@ -64,7 +64,7 @@ class Writer {
   struct Callbacks {
     /// The writer is degraded no more.
     std::function<void(const Gap&)> recovered;
-    /// As of what is written: written(). Without it, nobody looks whether the database is still there.
+    /// As of what is written: written(). Without it, nobody checks that the database is still there.
     std::function<Rewrite(const store::FileLoss& loss)> rewrite = {};
     std::function<void(const Reopened&)> reopened = {};
     /// Tells that all submissions up to this one are written; callers that wait for one of them are told after this.
@@ -108,7 +108,7 @@ class Writer {
     std::function<void()> done;
   };
 
-  enum class Next : std::uint8_t { kWrite, kLook, kUpkeep, kEnd };
+  enum class Next : std::uint8_t { kWrite, kCheck, kUpkeep, kEnd };
 
   void schedule_hurry() TOPOLET_EXCLUDES(mutex_);
   void wake_writer() TOPOLET_EXCLUDES(mutex_);
@@ -119,7 +119,7 @@ class Writer {
   void take_group() TOPOLET_REQUIRES(mutex_);
   void write_rest() TOPOLET_EXCLUDES(mutex_);
   bool wait_until_ended() TOPOLET_EXCLUDES(mutex_);
-  bool look_for_loss();
+  bool check_for_loss();
   void note_loss(store::FileLoss loss);
   bool reopen() TOPOLET_EXCLUDES(mutex_);
   std::optional<Rewrite> wait_for_rewrite() TOPOLET_EXCLUDES(mutex_);
@@ -169,7 +169,7 @@ class Writer {
   /// much at a time, and what has been deleted since that was logged last.
   std::optional<store::FileLoss> loss_;
   int failures_of_a_damaged_file_ = 0;
-  std::chrono::steady_clock::time_point next_look_;
+  std::chrono::steady_clock::time_point next_check_;
   std::chrono::steady_clock::time_point next_upkeep_{};
   store::UpkeepPace upkeep_pace_;
   std::int64_t deleted_ = 0;
