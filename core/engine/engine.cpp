@@ -354,7 +354,7 @@ void Engine::Impl::tick() {
   reconciler.expire();
   mover.resolve_unfinished_starts();
   mover.try_stuck();
-  pod_quotas.look();
+  pod_quotas.check();
   tick_plugins();
   const auto now = clock.clock().steady();
   if (now - last_reconcile < options.reconcile_every && !reconciler.has_creates_in_doubt()) return;

@@ -37,7 +37,7 @@ class OverruleWatchTest : public ConvergeTest {
   void let_go(const std::string& name) { runtime_.ignore_updates("c-" + name, false); }
 
   /// As the reconciler does.
-  void look_for(seconds time) {
+  void check_for(seconds time) {
     for (seconds passed{0}; passed < time; passed += seconds(5)) {
       for (const char* name : {"a", "b"}) {
         if (find(name) != nullptr) mover_->verify_in_kernel(std::string("c-") + name);
@@ -79,9 +79,9 @@ TEST_F(OverruleWatchTest, KnowsAtTheFirstLookThatAnotherHandHasPutItElsewhere) {
   EXPECT_EQ(repairs_of("a"), 1U) << "at once";
   EXPECT_EQ(mode_of("a"), "overruled") << "for a minute, though it is back";
   EXPECT_TRUE(find("a")->seen_on.empty());
-  look_for(seconds(55));
+  check_for(seconds(55));
   EXPECT_TRUE(find("a")->overruled);
-  look_for(seconds(15));
+  check_for(seconds(15));
   EXPECT_FALSE(find("a")->overruled);
   EXPECT_EQ(mode_of("a"), "exclusive");
   EXPECT_THAT(take_rows(), ElementsAre("overruled a"));
@@ -90,25 +90,25 @@ TEST_F(OverruleWatchTest, KnowsAtTheFirstLookThatAnotherHandHasPutItElsewhere) {
 TEST_F(OverruleWatchTest, RepairsTheFirstDriftAndTakesAnAnswerToItForAnotherHand) {
   begin_converged();
   put_on("b", {2});  // some of its own
-  look_for(seconds(5));
+  check_for(seconds(5));
   put_on("b", {0, 5});
-  look_for(seconds(5));
+  check_for(seconds(5));
   EXPECT_THAT(take_rows(), ElementsAre("drift b", "overlap b", "overlap b"));
   EXPECT_FALSE(find("b")->overruled);
   put_on("b", {0, 5});
-  look_for(seconds(5));
+  check_for(seconds(5));
   EXPECT_THAT(take_rows(), ElementsAre("overruled b", "overlap b"));
-  look_for(seconds(70));
+  check_for(seconds(70));
   EXPECT_THAT(take_rows(), ElementsAre("overruled b", "overlap b")) << "both are over";
 }
 
 TEST_F(OverruleWatchTest, TakesTheSecondTimeInTenMinutesForAnotherHand) {
   begin_converged();
   put_on("a", {2});
-  look_for(seconds(75));
+  check_for(seconds(75));
   EXPECT_THAT(take_rows(), ElementsAre("drift a"));
   put_on("a", {3});
-  look_for(seconds(5));
+  check_for(seconds(5));
   EXPECT_THAT(take_rows(), ElementsAre("overruled a"));
 }
 
@@ -116,50 +116,50 @@ TEST_F(OverruleWatchTest, DriftsAgainWhereLongTimesLieBetweenAndNotMoreThanTwice
   begin_converged();
   for (int i = 0; i < 2; ++i) {
     put_on("a", {2});
-    look_for(minutes(11));
+    check_for(minutes(11));
     EXPECT_THAT(take_rows(), ElementsAre("drift a"));
   }
   put_on("a", {2});
-  look_for(seconds(5));
+  check_for(seconds(5));
   EXPECT_THAT(take_rows(), ElementsAre("overruled a"));
 }
 
 TEST_F(OverruleWatchTest, SaysOnceThatRepairsDoNotHoldAndTriesThemEveryTenSeconds) {
   begin_converged();
   hold_on("b", {0, 5});
-  look_for(seconds(5));
+  check_for(seconds(5));
   EXPECT_THAT(take_rows(), ElementsAre("drift b", "overlap b", "overruled b"));
   EXPECT_TRUE(find("b")->overruled);
   EXPECT_EQ(find("b")->seen_on, (CpuSet{0, 5}));
   EXPECT_EQ(find("a")->overlapped, (CpuSet{0}));
   EXPECT_EQ(mode_of("a"), "overlapped");
   repairs_of("b");
-  look_for(minutes(10));
+  check_for(minutes(10));
   EXPECT_THAT(take_rows(), ElementsAre());
   EXPECT_LE(repairs_of("b"), 60U);
   let_go("b");
-  look_for(seconds(15));
+  check_for(seconds(15));
   EXPECT_EQ(repairs_of("b"), 1U) << "and then it is where it should be";
   EXPECT_TRUE(find("a")->overlapped.empty());
   EXPECT_EQ(mode_of("a"), "exclusive");
   EXPECT_THAT(take_rows(), ElementsAre());
-  look_for(seconds(70));
+  check_for(seconds(70));
   EXPECT_THAT(take_rows(), ElementsAre("overruled b", "overlap b"));
 }
 
 TEST_F(OverruleWatchTest, StaysOverruledByAHandThatComesAndGoes) {
   begin_converged();
   hold_on("b", {0, 5});
-  look_for(seconds(10));
+  check_for(seconds(10));
   take_rows();
   runtime_.take_calls();
   for (int i = 0; i < 10; ++i) {
     let_go("b");
     put_on("b", find("b")->placement.cpus);
-    look_for(seconds(30));
+    check_for(seconds(30));
     EXPECT_EQ(mode_of("a"), "exclusive");
     hold_on("b", {0, 5});
-    look_for(seconds(30));
+    check_for(seconds(30));
     EXPECT_EQ(mode_of("a"), "overlapped");
     EXPECT_TRUE(find("b")->overruled);
   }
@@ -203,13 +203,13 @@ TEST_F(OverruleWatchTest, IsNoneWhereTheKernelHasItOnAllCpus) {
 TEST_F(OverruleWatchTest, IsNoneAroundAChangeOfTheMachine) {
   begin_converged();
   put_on("b", {0, 5});
-  look_for(seconds(5));
+  check_for(seconds(5));
   take_rows();
   CpuInventory fewer = kEightCpus;
   fewer.allowed.erase(7);
   commit(event::MachineChanged{fewer});
   put_on("b", {0, 5});
-  look_for(seconds(5));
+  check_for(seconds(5));
   EXPECT_FALSE(find("b")->overruled);
 }
 
@@ -219,7 +219,7 @@ TEST_F(OverruleWatchTest, TakesFewerCpusForItsOwn) {
   hold_on("b", {5});
   see_start_of("a");
   see_start_of("b");
-  look_for(minutes(2));
+  check_for(minutes(2));
   EXPECT_THAT(take_rows(), ElementsAre());
   EXPECT_EQ(mode_of("a"), "exclusive");
 }
@@ -232,7 +232,7 @@ TEST_F(OverruleWatchTest, KnowsNothingOfWhatCannotBeRead) {
   mover_->open_queue("c-a", desired_cpuset_of(*find("a")));
   loop_.run();
   see_start_of("a");
-  look_for(minutes(2));
+  check_for(minutes(2));
   EXPECT_THAT(take_rows(), ElementsAre());
   EXPECT_FALSE(find("a")->overruled);
 }
@@ -240,7 +240,7 @@ TEST_F(OverruleWatchTest, KnowsNothingOfWhatCannotBeRead) {
 TEST_F(OverruleWatchTest, EndsWithTheContainer) {
   begin_converged();
   hold_on("b", {0, 5});
-  look_for(seconds(10));
+  check_for(seconds(10));
   take_rows();
   commit(event::Ended{find("b")->workload.key, "removed"});
   EXPECT_THAT(take_rows(), ElementsAre("overruled b", "overlap b"));
@@ -250,7 +250,7 @@ TEST_F(OverruleWatchTest, EndsWithTheContainer) {
 TEST_F(OverruleWatchTest, EndsWithAContainerThatFailsAndKeepsItsCpus) {
   begin_converged();
   hold_on("a", {5});
-  look_for(seconds(10));
+  check_for(seconds(10));
   take_rows();
   commit(event::Exited{find("a")->workload.key, 1});
   EXPECT_EQ(find("a")->phase, Phase::kCrashed);
@@ -273,11 +273,11 @@ TEST_F(OverruleWatchTest, IsKnownAfterARestart) {
   EXPECT_EQ(mover_->overlaps().size(), 1U);
   reconciler_->run([](const Status&) {});
   loop_.run();
-  look_for(minutes(2));
+  check_for(minutes(2));
   EXPECT_THAT(take_rows(), ElementsAre()) << "it was said before";
   EXPECT_EQ(mode_of("a"), "overlapped");
   let_go("b");
-  look_for(seconds(90));
+  check_for(seconds(90));
   EXPECT_THAT(take_rows(), ElementsAre("overruled b", "overlap b"));
 }
 

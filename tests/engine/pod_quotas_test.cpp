@@ -69,8 +69,8 @@ class PodQuotasTest : public ConvergeTest, public ::testing::WithParamInterface<
     loop_.run();
   }
   void watch() { watch(root_); }
-  void look() {
-    quotas_->look();
+  void check() {
+    quotas_->check();
     loop_.run();
   }
   std::optional<operations::CfsQuota> noted(const std::string& pod) const {
@@ -105,7 +105,7 @@ TEST_P(PodQuotasTest, TakesOffWhatTheKubeletSetsLater) {
   EXPECT_EQ(quota_of(pod), "-1") << "as soon as the container's own resize is known";
   EXPECT_EQ(noted("a"), (operations::CfsQuota{300000, 100000}));
   set(pod, "310000");
-  look();
+  check();
   EXPECT_EQ(quota_of(pod), "-1");
   EXPECT_EQ(noted("a"), (operations::CfsQuota{310000, 100000}));
 }
@@ -123,7 +123,7 @@ TEST_P(PodQuotasTest, GivesItBackBeforeAContainerWithALimitIsMadeBeside) {
   EXPECT_EQ(when_admitted, "250000");
   EXPECT_EQ(noted("a"), std::nullopt);
   commit(event::Ended{beside(shared("b"), "a").workload.key, "exited"});
-  look();
+  check();
   EXPECT_EQ(quota_of(pod), "-1") << "only the other one is left";
 }
 
@@ -168,7 +168,7 @@ TEST_P(PodQuotasTest, KeepsTheLimitOfAPodThatBindsWhoHasNone) {
   watch();
   EXPECT_EQ(quota_of(pod), "400000");
   set(pod, "200000");
-  look();
+  check();
   EXPECT_EQ(quota_of(pod), "-1") << "every container that has a limit has its own CPUs";
 }
 
@@ -177,10 +177,10 @@ TEST_P(PodQuotasTest, StaysOffBetweenTheAttemptsOfAContainer) {
   begin({unlimited(exclusive("a", {1, 2}))}, {pod_of("a")});
   watch();
   commit(event::Exited{guaranteed("a", 2).key, 1});
-  look();
+  check();
   EXPECT_EQ(quota_of(pod), "-1");
   commit(event::Ended{guaranteed("a", 2).key, "crash-hold"});
-  look();
+  check();
   EXPECT_EQ(quota_of(pod), "-1");
   EXPECT_EQ(noted("a"), (operations::CfsQuota{200000, 100000}));
 }
@@ -191,13 +191,13 @@ TEST_P(PodQuotasTest, SaysNothingOfAPodThatHasEnded) {
   watch();
   commit(event::Exited{guaranteed("a", 2).key, std::nullopt, "stopped"});
   fs::remove_all(pod);
-  look();
+  check();
   EXPECT_THAT(quotas_->failures(), IsEmpty()) << "what is kept for its next attempt needs no quota";
   commit(event::Ended{guaranteed("a", 2).key, "pod-stopped"});
-  look();
+  check();
   EXPECT_THAT(quotas_->failures(), IsEmpty());
   commit(event::PodRemoved{"sandbox-a"});
-  look();
+  check();
   EXPECT_THAT(quotas_->failures(), IsEmpty());
 }
 
@@ -206,7 +206,7 @@ TEST_P(PodQuotasTest, DoesNothingToPodsOfOthers) {
   begin({unlimited(exclusive("a", {1, 2})), exclusive("b", {3})}, {pod_of("a"), pod_of("b")});
   make_cgroup("a", "200000");
   watch();
-  look();
+  check();
   EXPECT_EQ(quota_of(pod), "200000");
 }
 
@@ -216,7 +216,7 @@ TEST_P(PodQuotasTest, SaysWhyItStaysAndTriesAgain) {
   ASSERT_EQ(quotas_->failures().count("default/a"), 1U);
   EXPECT_THAT(quotas_->failures().at("default/a"), HasSubstr("there is no cgroup of pod uid-a"));
   const fs::path pod = make_cgroup("a", "200000");
-  for (int i = 0; i < 40; ++i) look();
+  for (int i = 0; i < 40; ++i) check();
   EXPECT_EQ(quota_of(pod), "-1");
   EXPECT_THAT(quotas_->failures(), IsEmpty());
 }
@@ -229,7 +229,7 @@ TEST_P(PodQuotasTest, SaysWhatCannotBeRead) {
   EXPECT_THAT(quotas_->failures().at("default/a"), HasSubstr("cannot be read"));
   EXPECT_EQ(noted("a"), std::nullopt);
   commit(event::Ended{guaranteed("a", 2).key, "removed"});
-  look();
+  check();
   EXPECT_THAT(quotas_->failures(), IsEmpty()) << "it is over";
 }
 
@@ -245,7 +245,7 @@ TEST_P(PodQuotasTest, FindsThePodsOfSystemd) {
 TEST_P(PodQuotasTest, DoesNothingWithoutAHierarchy) {
   begin({unlimited(exclusive("a", {1, 2}))}, {pod_of("a")});
   watch(std::nullopt);
-  look();
+  check();
   EXPECT_THAT(quotas_->failures(), IsEmpty()) << "that is said at the start";
 }
 

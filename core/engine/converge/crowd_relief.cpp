@@ -29,7 +29,7 @@ void CrowdRelief::schedule() {
   if (std::exchange(scheduled_, true)) return;
   deps_.loop.after(delay(), [this] {
     scheduled_ = false;
-    look();
+    check();
   });
 }
 
@@ -39,7 +39,7 @@ void CrowdRelief::retry() {
   schedule();
 }
 
-void CrowdRelief::look() {
+void CrowdRelief::check() {
   if (is_too_soon()) return schedule();
   const Ledger& ledger = deps_.committer.ledger();
   Picture now{shared_load_of(ledger), ledger.pool(), ledger.setup() ? ledger.setup()->number : 0};

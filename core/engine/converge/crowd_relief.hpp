@@ -27,7 +27,7 @@ class CrowdRelief {
   CrowdRelief(const CrowdRelief&) = delete;
   CrowdRelief& operator=(const CrowdRelief&) = delete;
 
-  /// Somebody may be crowded now, or may have elsewhere to go: that is looked at when the next second begins.
+  /// Somebody may be crowded now, or may have elsewhere to go: that is checked when the next second begins.
   void schedule();
   /// The same; also for those of whom it could not be said, as a policy lost its vote.
   void retry();
@@ -42,7 +42,7 @@ class CrowdRelief {
     friend bool operator==(const Picture&, const Picture&) = default;
   };
 
-  void look();
+  void check();
   void try_one(std::vector<placement::ContainerKey> next_first);
   std::optional<Plan> plan(const Allocation& before);
   bool is_too_soon() const;

@@ -78,7 +78,7 @@ void Mover::on_durable(const Transition& transition) {
     queues_.set_desired(change.after->container_id, desired_cpuset_of(*change.after));
     if (was && change.before->squeeze != change.after->squeeze) on_squeezed(*change.before, *change.after);
     if (was && change.before->overruled && !change.after->overruled) {
-      overlap_watch_.look(change.after->container_id, change.after->placement.cpus);
+      overlap_watch_.check(change.after->container_id, change.after->placement.cpus);
     }
   }
   unblock_ready();
@@ -257,7 +257,7 @@ void Mover::on_cpuset_written(const std::string& container_id, const ContainerCp
   stuck_watch_.note_is_on(container_id, target.cpus);
   if (observed) overrule_watch_.note_seen(container_id, *observed, target.cpus);
   done({});
-  look_for_overlap(container_id, observed.value_or(target.cpus));
+  check_for_overlap(container_id, observed.value_or(target.cpus));
 }
 
 /// Returns how much longer an update of an earlier run of the daemon may bring the container to CPUs other than `cpus`;
@@ -275,7 +275,7 @@ ApplyResult Mover::note_failed(const Allocation& allocation, const ContainerCpus
   const auto observed = deps_.cpusets.container_cpus(container_id);
   // A refused update does not come into effect.
   if (observed && stuck_watch_.is_refused(container_id)) confirm_cpus(container_id, key, *observed);
-  if (observed) look_for_overlap(container_id, *observed);
+  if (observed) check_for_overlap(container_id, *observed);
   // NOT_FOUND is what operations are told of a container that is no more; this one is there.
   const Code code = error.code == Code::kNotFound ? Code::kUnavailable : error.code;
   return {ApplyResult::Kind::kFailed, {code, error.message}, stuck_watch_.wait_before_retry(container_id)};
@@ -294,7 +294,7 @@ ApplyResult Mover::note_elsewhere(const std::string& container_id, const Contain
     const CpuSet own = deps_.cpusets.container_cpus(container_id).value_or(*observed);
     confirm_cpus(container_id, key, target.cpus | *observed | own);
   }
-  if (observed) look_for_overlap(container_id, *observed);
+  if (observed) check_for_overlap(container_id, *observed);
   allocation = deps_.committer.ledger().find_by_container(container_id);
   if (allocation != nullptr && allocation->overruled) {
     return {ApplyResult::Kind::kFailed, error, kPauseBetweenRepairs};
@@ -440,7 +440,7 @@ void Mover::commit_move(const Allocation& before, const PlanMove& plan_move,
                                                                     neighbours_gone.error().message},
                              [this, done, id = before_move.container_id] {
                                done(false);
-                               // Nobody has looked meanwhile.
+                               // Nobody has checked meanwhile.
                                verify(id);
                              });
     });

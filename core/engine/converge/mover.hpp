@@ -112,19 +112,19 @@ class Mover final : public Observer {
   void recover_workload(const placement::ContainerKey& key, WorkloadRecovered done);
 
   /// Reads back what a container that runs may run on; a difference is audited and repaired.
-  void verify(const std::string& container_id) { verify(container_id, OverruleWatch::Look::kLater, {}); }
+  void verify(const std::string& container_id) { verify(container_id, OverruleWatch::Check::kLater, {}); }
   /// The same for one that has just been started. `seen` is called before that, when the runtime has said which process
   /// is the container's.
   void verify_start(const std::string& container_id, const std::function<void()>& seen = {}) {
-    verify(container_id, OverruleWatch::Look::kFirst, seen);
+    verify(container_id, OverruleWatch::Check::kFirst, seen);
   }
   /// The same without asking the runtime, where the kernel can be read and agrees.
   void verify_in_kernel(const std::string& container_id);
 
-  /// The first look at one that runs, after a start whose end no daemon has seen: the kernel has it on `observed`, and
+  /// The first check of one that runs, after a start whose end no daemon has seen: the kernel has it on `observed`, and
   /// nobody has told it anything since. True if another hand has put it there.
-  bool note_first_look(const std::string& container_id, const CpuSet& observed) {
-    return overrule_watch_.note_stray(container_id, observed, OverruleWatch::Look::kUnseen);
+  bool note_first_check(const std::string& container_id, const CpuSet& observed) {
+    return overrule_watch_.note_stray(container_id, observed, OverruleWatch::Check::kUnseen);
   }
 
   /// Notes that an update of an earlier run of the daemon may still be under way, and bring the container to `cpus`:
@@ -132,7 +132,7 @@ class Mover final : public Observer {
   void note_late_update(const std::string& container_id, const CpuSet& cpus) { late_updates_[container_id] = cpus; }
 
   /// Notes where the kernel has it, if that can be read.
-  void look_in_kernel(const std::string& container_id);
+  void check_in_kernel(const std::string& container_id);
 
   /// Does the same for all that run, and tells each container that has fewer CPUs than it should its CPUs anew.
   void verify_all_in_kernel();
@@ -161,8 +161,8 @@ class Mover final : public Observer {
   bool is_told_in_answer(const placement::ContainerKey& key) const;
   bool is_blocked(placement::ContainerKey key);
   void confirm_cpus(const std::string& container_id, const placement::ContainerKey& key, const CpuSet& cpus);
-  void look_for_stuck(const std::string& container_id);
-  void look_for_overlap(const std::string& container_id, const CpuSet& observed);
+  void check_for_stuck(const std::string& container_id);
+  void check_for_overlap(const std::string& container_id, const CpuSet& observed);
   /// Until when a container waits for others.
   struct Patience {
     std::chrono::steady_clock::time_point deadline;
@@ -180,7 +180,7 @@ class Mover final : public Observer {
   void on_inspected(const std::string& container_id, const operations::ContainerDetail& detail, bool is_newest,
                     OverruleWatch::Look look);
   void note_drift(const std::string& container_id, const CpuSet& observed, const std::string& why,
-                  OverruleWatch::Look look);
+                  OverruleWatch::Check check);
   ApplyResult note_elsewhere(const std::string& container_id, const ContainerCpuset& target, const Error& error);
   void resolve_unfinished_start(const std::string& container_id);
   void on_squeezed(const Allocation& before, const Allocation& after);

@@ -44,10 +44,10 @@ std::map<std::string, CpuSet> OverlapWatch::overlaps_of(const std::string& conta
   return found;
 }
 
-bool OverlapWatch::look(const std::string& container_id, const CpuSet& cpus) {
+bool OverlapWatch::check(const std::string& container_id, const CpuSet& cpus) {
   const Ledger& ledger = deps_.committer.ledger();
-  const Allocation* looked_at = ledger.find_by_container(container_id);
-  const bool is_overruled = looked_at != nullptr && looked_at->overruled;
+  const Allocation* checked = ledger.find_by_container(container_id);
+  const bool is_overruled = checked != nullptr && checked->overruled;
   const std::map<std::string, CpuSet> found = overlaps_of(container_id, cpus);
   for (auto seen = seen_.lower_bound({container_id, ""}); seen != seen_.end() && seen->first.first == container_id;) {
     const auto next = std::next(seen);

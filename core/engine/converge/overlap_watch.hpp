@@ -29,7 +29,7 @@ class OverlapWatch {
   explicit OverlapWatch(Deps deps);
 
   /// The container was seen to run on `cpus`. True if others have some of these alone.
-  bool look(const std::string& container_id, const CpuSet& cpus);
+  bool check(const std::string& container_id, const CpuSet& cpus);
   /// The container has ended, or its CPUs are not topolet's to set any more.
   void forget(const std::string& container_id);
 

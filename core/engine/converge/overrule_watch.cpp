@@ -98,12 +98,12 @@ void OverruleWatch::note_seen(const std::string& container_id, const CpuSet& obs
   commit_seen(*allocation, observed, is_ours, false);
 }
 
-bool OverruleWatch::note_stray(const std::string& container_id, const CpuSet& observed, Look look) {
+bool OverruleWatch::note_stray(const std::string& container_id, const CpuSet& observed, Check check) {
   const Allocation* allocation = deps_.committer.ledger().find_by_container(container_id);
   if (allocation == nullptr || observed.empty()) return false;
   const Doing doing = doing_of(*allocation, observed);
-  const bool is_first =
-      look != Look::kLater && (doing == Doing::kAnotherHand || (doing == Doing::kUnexplained && look == Look::kFirst));
+  const bool is_first = check != Check::kLater &&
+                        (doing == Doing::kAnotherHand || (doing == Doing::kUnexplained && check == Check::kFirst));
   const bool is_overruled = allocation->overruled || is_first || has_come_again(*allocation, doing);
   if (const auto told = told_.find(container_id); told != told_.end()) {
     told->second.was_put = doing == Doing::kAnotherHand || doing == Doing::kUnexplained;

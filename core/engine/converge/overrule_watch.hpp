@@ -22,7 +22,7 @@ constexpr std::chrono::seconds kPauseBetweenRepairs{10};
 
 /// Commits where the kernel has containers, as far as that is worth a transition, and which ones are overruled:
 ///
-///  - a container that is, at the first look after its start, on CPUs that it was never told;
+///  - a container that is, at the first check after its start, on CPUs that it was never told;
 ///  - one that is on such CPUs once more after a repair that took effect: within ten minutes, or for the third time in
 ///  a
 ///    day (Allocation::hand);
@@ -40,7 +40,7 @@ class OverruleWatch {
     const Footprints& footprints;
     Clock clock;
   };
-  enum class Look : std::uint8_t {
+  enum class Check : std::uint8_t {
     kFirst,   ///< since it was started
     kUnseen,  ///< the same, and nobody knows what the machine's CPUs have been meanwhile
     kLater,
@@ -51,7 +51,7 @@ class OverruleWatch {
   /// The kernel has it on `observed`, while it should be within `wanted`.
   void note_seen(const std::string& container_id, const CpuSet& observed, const CpuSet& wanted);
   /// The same where it is not within that, and nothing that was sent explains it. True if it is overruled.
-  bool note_stray(const std::string& container_id, const CpuSet& observed, Look look);
+  bool note_stray(const std::string& container_id, const CpuSet& observed, Check check);
 
   /// Another hand has set its cgroup to fewer CPUs than `target`, which were in force.
   bool is_narrowed(const std::string& container_id, const ContainerCpuset& target) const;

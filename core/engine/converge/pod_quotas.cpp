@@ -20,7 +20,7 @@ constexpr const char* kLegacyQuotaFile = "cpu.cfs_quota_us";
 constexpr const char* kLegacyPeriodFile = "cpu.cfs_period_us";
 constexpr std::int64_t kUsualPeriodUs = 100000;
 /// The whole tree is searched for a pod's cgroup.
-constexpr std::uint32_t kLooksWithoutSearch = 30;
+constexpr std::uint32_t kChecksWithoutSearch = 30;
 
 Error cannot_read(const fs::path& file) { return {Code::kInternal, fmt::format("{} cannot be read", file.string())}; }
 
@@ -99,7 +99,7 @@ void PodQuotas::on_durable(const Transition& transition) {
     if (changed.quota == QuotaState::kDropped) watched_.insert(uid);
     if (watched_.count(uid) != 0) concerned.insert(uid);
   }
-  for (const std::string& uid : concerned) look_at(uid);
+  for (const std::string& uid : concerned) check_pod(uid);
 }
 
 void PodQuotas::on_reconciled() {
@@ -112,17 +112,17 @@ void PodQuotas::on_reconciled() {
   for (const auto& [id, pod] : ledger.pods()) {
     if (pod.dropped_quota) watched_.insert(pod.sandbox.pod_uid);
   }
-  look();
+  check();
 }
 
-void PodQuotas::look() {
+void PodQuotas::check() {
   const std::set<std::string> watched = watched_;
   for (const std::string& uid : watched) {
     const auto missing = missing_.find(uid);
     if (missing != missing_.end() && missing->second > 0) {
       --missing->second;
     } else {
-      look_at(uid);
+      check_pod(uid);
     }
   }
 }
@@ -170,7 +170,7 @@ const Pod* PodQuotas::find_pod(const std::string& uid) const {
   return noted != nullptr ? noted : ledger.find_pod_if(uid, "", [](const Pod&) { return true; });
 }
 
-void PodQuotas::look_at(const std::string& uid) {
+void PodQuotas::check_pod(const std::string& uid) {
   if (being_noted_.count(uid) != 0) return;
   const Pod* pod = find_pod(uid);
   const Containers containers = containers_of(uid);
@@ -231,7 +231,7 @@ Result<fs::path> PodQuotas::cgroup_of(const std::string& uid) {
   if (found) {
     cgroups_[uid] = *found;
   } else {
-    missing_[uid] = kLooksWithoutSearch;
+    missing_[uid] = kChecksWithoutSearch;
   }
   return found;
 }
@@ -242,7 +242,7 @@ void PodQuotas::note(const std::string& uid, const std::optional<operations::Cfs
   deps_.loop.post([this, uid, dropped] {
     deps_.committer.commit(event::PodQuotaDropped{uid, dropped}, [this, uid] {
       being_noted_.erase(uid);
-      look_at(uid);
+      check_pod(uid);
     });
   });
 }

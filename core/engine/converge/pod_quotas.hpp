@@ -40,7 +40,7 @@ class PodQuotas final : public Observer {
   /// The ledger is known to be right.
   void on_reconciled() override;
   /// Somebody may have written the files.
-  void look();
+  void check();
 
   /// Returns why a quota could not be taken off or given back, by NAMESPACE/POD.
   std::map<std::string, std::string> failures() const;
@@ -59,7 +59,7 @@ class PodQuotas final : public Observer {
   static Wish wish_for(const Containers& containers, const operations::CfsQuota& now);
   const Pod* find_pod(const std::string& uid) const;
   void forget(const std::string& uid);
-  void look_at(const std::string& uid);
+  void check_pod(const std::string& uid);
   Status bring_in_line(const Pod& pod, const Containers& containers);
   Status drop(const Pod& pod, const std::filesystem::path& cgroup, const operations::CfsQuota& now);
   Status give_back(const Pod& pod, const std::filesystem::path& cgroup, const operations::CfsQuota& now);
@@ -73,7 +73,7 @@ class PodQuotas final : public Observer {
   std::set<std::string> watched_;                         ///< uids of pods that this may be about
   std::set<std::string> being_noted_;                     ///< uids of pods whose note is not durable yet
   std::map<std::string, std::filesystem::path> cgroups_;  ///< by pod uid
-  std::map<std::string, std::uint32_t> missing_;          ///< by pod uid: how often not to look for its cgroup
+  std::map<std::string, std::uint32_t> missing_;  ///< by pod uid: the checks left without a search for its cgroup
   struct Failure {
     std::string pod;  ///< NAMESPACE/POD
     std::string why;

@@ -23,7 +23,7 @@ Rebalancer::Rebalancer(Deps deps)
 
 void Rebalancer::begin() {
   has_begun_ = true;
-  // CPUs may have gone offline while nobody looked.
+  // CPUs may have gone offline while nobody checked.
   vacate_unavailable_cpus();
   regain();
   crowd_relief_.schedule();

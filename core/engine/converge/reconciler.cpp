@@ -300,14 +300,14 @@ void Reconciler::open_known(const PassPtr& pass, const operations::ContainerDeta
   const std::string why =
       fmt::format("after a restart of topoletd the runtime reports CPUs '{}', and the ledger says '{}'",
                   detail.spec_cpus.to_string(), desired.cpus.to_string());
-  // A start was under way when the last topoletd ended: this is the first look after it.
+  // A start was under way when the last topoletd ended: this is the first check after it.
   const bool is_first = own.phase == Phase::kStarting && runs;
   const auto seen = deps_.cpusets.kernel_cpus(container_id);
-  const bool is_put = seen && is_first && deps_.mover.note_first_look(container_id, *seen);
+  const bool is_put = seen && is_first && deps_.mover.note_first_check(container_id, *seen);
   // An overruled container was reported before.
   deps_.committer.commit(event::Drifted{key, observed.empty() ? deps_.committer.ledger().inventory().allowed : observed,
                                         own.overruled || is_put ? "" : why});
-  if (!is_first) deps_.mover.look_in_kernel(container_id);
+  if (!is_first) deps_.mover.check_in_kernel(container_id);
   pass->open_queues.push_back(open_unverified);
 }
 

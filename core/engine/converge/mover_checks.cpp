@@ -10,15 +10,15 @@ std::string Mover::narrowed_text(const std::string& container_id, const Containe
   return fmt::format("its cgroup is set to CPUs {} instead of {}", configured.to_string(), target.cpus.to_string());
 }
 
-void Mover::look_for_overlap(const std::string& container_id, const CpuSet& observed) {
-  const bool overlaps = overlap_watch_.look(container_id, observed);
+void Mover::check_for_overlap(const std::string& container_id, const CpuSet& observed) {
+  const bool overlaps = overlap_watch_.check(container_id, observed);
   const Allocation* allocation = deps_.committer.ledger().find_by_container(container_id);
   if (!overlaps || allocation == nullptr) return;
   footprints_.add(container_id, observed);
   deps_.committer.commit(event::Drifted{allocation->workload.key, observed, ""});
 }
 
-void Mover::verify(const std::string& container_id, OverruleWatch::Look look, const std::function<void()>& seen) {
+void Mover::verify(const std::string& container_id, OverruleWatch::Check check, const std::function<void()>& seen) {
   const auto asked_with = queues_.applied(container_id);
   deps_.cpusets.inspect(container_id, [=, this](const Result<operations::ContainerDetail>& detail) {
     if (!detail) return;
@@ -26,7 +26,7 @@ void Mover::verify(const std::string& container_id, OverruleWatch::Look look, co
     if (detail->info.state == operations::ContainerState::kExited) {
       return deps_.exits.report(container_id, {Exit::Kind::kExited, detail->info.exit_code});
     }
-    on_inspected(container_id, *detail, asked_with == queues_.applied(container_id), look);
+    on_inspected(container_id, *detail, asked_with == queues_.applied(container_id), check);
   });
 }
 
@@ -44,9 +44,9 @@ void Mover::on_inspected(const std::string& container_id, const operations::Cont
   if (is_left_to_kernel) return;
   if (Status matches = deps_.cpusets.check_kernel(container_id, *applied); !matches) {
     const CpuSet observed = deps_.cpusets.kernel_cpus(container_id).value_or(CpuSet());
-    return note_drift(container_id, observed, matches.error().message, look);
+    return note_drift(container_id, observed, matches.error().message, check);
   }
-  look_in_kernel(container_id);
+  check_in_kernel(container_id);
   if (is_newest && !detail.spec_cpus.empty() && detail.spec_cpus != applied->cpus) {
     // A runtime that was restarted may have an older record, while the container is where it should be.
     const bool is_old_record = deps_.cpusets.kernel_cpus(container_id) == applied->cpus;
@@ -54,31 +54,31 @@ void Mover::on_inspected(const std::string& container_id, const operations::Cont
                                         applied->cpus.to_string());
     footprints_.add(container_id, detail.spec_cpus);
     deps_.committer.commit(event::Drifted{key, detail.spec_cpus, is_old_record ? "" : why});
-    if (!is_old_record) look_for_overlap(container_id, detail.spec_cpus);
+    if (!is_old_record) check_for_overlap(container_id, detail.spec_cpus);
     return queues_.invalidate(container_id);
   }
   if (overrule_watch_.is_narrowed(container_id, *applied)) {
     const CpuSet observed = deps_.cpusets.kernel_cpus(container_id).value_or(CpuSet());
-    return note_drift(container_id, observed, narrowed_text(container_id, *applied), look);
+    return note_drift(container_id, observed, narrowed_text(container_id, *applied), check);
   }
   // An update that came during a start may be lost.
   if (deps_.cpusets.is_narrower(container_id, *applied)) return queues_.invalidate(container_id);
-  look_for_overlap(container_id, applied->cpus);
+  check_for_overlap(container_id, applied->cpus);
 }
 
 /// The kernel has it on `observed`, where it should not be. The first time that is a drift, which is audited; where
 /// another hand does it, that is said once for all times.
 void Mover::note_drift(const std::string& container_id, const CpuSet& observed, const std::string& why,
-                       OverruleWatch::Look look) {
+                       OverruleWatch::Check check) {
   const placement::ContainerKey key = deps_.committer.ledger().find_by_container(container_id)->workload.key;
-  const bool is_overruled = overrule_watch_.note_stray(container_id, observed, look);
+  const bool is_overruled = overrule_watch_.note_stray(container_id, observed, check);
   footprints_.add(container_id, observed);
   deps_.committer.commit(event::Drifted{key, observed, is_overruled ? "" : why});
-  look_for_overlap(container_id, observed);
+  check_for_overlap(container_id, observed);
   queues_.invalidate(container_id);
 }
 
-void Mover::look_in_kernel(const std::string& container_id) {
+void Mover::check_in_kernel(const std::string& container_id) {
   const Allocation* allocation = deps_.committer.ledger().find_by_container(container_id);
   if (allocation == nullptr || allocation->squeeze == Squeeze::kLeftToKernel) return;
   const std::optional<CpuSet> observed = deps_.cpusets.kernel_cpus(container_id);
@@ -94,11 +94,11 @@ void Mover::verify_in_kernel(const std::string& container_id) {
   if (applied && !deps_.cpusets.check_kernel(container_id, *applied)) return verify(container_id);
   if (applied && overrule_watch_.is_narrowed(container_id, *applied)) return verify(container_id);
   // Reading it once more is for what is not as always.
-  if (!applied || !allocation->seen_on.empty() || allocation->overruled) look_in_kernel(container_id);
-  look_for_stuck(container_id);
+  if (!applied || !allocation->seen_on.empty() || allocation->overruled) check_in_kernel(container_id);
+  check_for_stuck(container_id);
 }
 
-void Mover::look_for_stuck(const std::string& container_id) {
+void Mover::check_for_stuck(const std::string& container_id) {
   const Allocation* allocation = deps_.committer.ledger().find_by_container(container_id);
   if (allocation == nullptr || !allocation->stuck) return;
   const auto observed = deps_.cpusets.container_cpus(container_id);
