@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "cluster/extender/choose_alike.hpp"
-#include "cluster/extender/room.hpp"
+#include "cluster/extender/node_room.hpp"
 
 namespace topolet::extender {
 namespace {

@@ -8,8 +8,8 @@
 
 #include "cluster/extender/choose.hpp"
 #include "cluster/extender/choose_alike.hpp"
+#include "cluster/extender/node_room.hpp"
 #include "cluster/extender/own_cpus.hpp"
-#include "cluster/extender/room.hpp"
 
 namespace topolet::extender {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "cluster/extender/choose.hpp"
 #include "cluster/extender/choose_alike.hpp"
-#include "cluster/extender/room.hpp"
+#include "cluster/extender/node_room.hpp"
 
 namespace topolet::extender {
 namespace {

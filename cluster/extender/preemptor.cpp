@@ -188,7 +188,7 @@ void Preemptor::plan(const Shared& call, const NodeVictims& offered, const ApiAn
   mark_named(offered.node, demand, pods);
   const auto room = [&] {
     MutexLock lock(shared_.mutex);
-    return shared_.book.room_for(offered.node, demand);
+    return shared_.book.node_room(offered.node, demand);
   }();
   if (!room) {
     // Its zones are not known, and the pod does not insist on one.
@@ -353,7 +353,7 @@ void Preemptor::restore_pod(const Demand& wanted, const ApiAnswer& pods_on_its_n
   const Pods pods = pods_on(wanted.nominated_node, pods_on_its_node.body);
   const auto room = [&] {
     MutexLock lock(shared_.mutex);
-    return shared_.book.room_for(wanted.nominated_node, wanted);
+    return shared_.book.node_room(wanted.nominated_node, wanted);
   }();
   if (!room) return;
   std::chrono::seconds grace{0};

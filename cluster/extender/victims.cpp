@@ -53,7 +53,7 @@ bool is_as_much(const api::Amounts& a, const api::Amounts& b) {
 
 class VictimPlanner {
  public:
-  VictimPlanner(const ZoneBook::Room& room, const Demand& demand, const std::vector<PodOnNode>& pods)
+  VictimPlanner(const ZoneBook::NodeRoom& room, const Demand& demand, const std::vector<PodOnNode>& pods)
       : room_(room), demand_(demand), pods_(pods), now_(room.free), later_(room.free) {
     subtract_what_cannot_be();
     for (const PodOnNode& pod : pods_) {
@@ -281,7 +281,7 @@ class VictimPlanner {
     return plan;
   }
 
-  const ZoneBook::Room& room_;
+  const ZoneBook::NodeRoom& room_;
   const Demand& demand_;
   const std::vector<PodOnNode>& pods_;
   const Preemption* preemption_ = nullptr;
@@ -352,11 +352,11 @@ bool wants_only_amounts(const json& pod) {
   return true;
 }
 
-Result<PreemptionPlan> plan_preemption(const ZoneBook::Room& room, const Preemption& preemption) {
+Result<PreemptionPlan> plan_preemption(const ZoneBook::NodeRoom& room, const Preemption& preemption) {
   return VictimPlanner(room, preemption.demand, preemption.pods).plan(preemption);
 }
 
-std::optional<std::vector<std::pair<std::uint32_t, Amounts>>> zones_after_ends(const ZoneBook::Room& room,
+std::optional<std::vector<std::pair<std::uint32_t, Amounts>>> zones_after_ends(const ZoneBook::NodeRoom& room,
                                                                                const Demand& demand,
                                                                                const std::vector<PodOnNode>& pods) {
   return VictimPlanner(room, demand, pods).taken_later();

@@ -69,10 +69,10 @@ struct PreemptionPlan {
 /// not named again, and the others are no more than it takes. Else as few as can be of the lowest priorities,
 /// whose zones are enough, with no more violated budgets than there must be. FAILED_PRECONDITION: nobody is to be
 /// evicted, as it would be in vain, or might be.
-Result<PreemptionPlan> plan_preemption(const ZoneBook::Room& room, const Preemption& preemption);
+Result<PreemptionPlan> plan_preemption(const ZoneBook::NodeRoom& room, const Preemption& preemption);
 
 /// The zones that the pod will have when all have gone that are ending; nothing if it will not fit.
-std::optional<std::vector<std::pair<std::uint32_t, Amounts>>> zones_after_ends(const ZoneBook::Room& room,
+std::optional<std::vector<std::pair<std::uint32_t, Amounts>>> zones_after_ends(const ZoneBook::NodeRoom& room,
                                                                                const Demand& demand,
                                                                                const std::vector<PodOnNode>& pods);
 

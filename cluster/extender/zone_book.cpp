@@ -229,17 +229,17 @@ void ZoneBook::recount(Node& node) {
 template <class Look>
 auto ZoneBook::look_for(const Node& node, const Demand& demand, Look look) const {
   if (!kept_.any_for_others(node.zones.name, demand)) return look(free_zones(node));
-  const Room room = *room_for(node.zones.name, demand);
+  const NodeRoom room = *node_room(node.zones.name, demand);
   std::vector<std::int64_t> free_cpu;
   for (const Amounts& free : room.free) free_cpu.push_back(free.get(kCpu));
   return look(
       FreeZones{node.zones, room.free, free_cpu, room.has_promises, room.has_cpus, room.is_stale, room.is_silent});
 }
 
-std::optional<ZoneBook::Room> ZoneBook::room_for(std::string_view name, const Demand& demand) const {
+std::optional<ZoneBook::NodeRoom> ZoneBook::node_room(std::string_view name, const Demand& demand) const {
   const Node* node = find(name);
   if (node == nullptr || !node->is_published) return std::nullopt;
-  Room room{node->zones, node->free, node->has_promises, node->has_cpus, node->is_stale, node->is_silent};
+  NodeRoom room{node->zones, node->free, node->has_promises, node->has_cpus, node->is_stale, node->is_silent};
   for (const Kept& kept : kept_.on(name)) {
     if (!KeptZones::comes_before(kept, demand)) continue;
     for (const auto& [index, amounts] : kept.taken) {

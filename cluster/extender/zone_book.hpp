@@ -136,7 +136,7 @@ class ZoneBook {
     bool is_stale = false;  ///< or silent
   };
   /// What a pod may count on there, for those who think of what would be if others ended.
-  struct Room {
+  struct NodeRoom {
     NodeZones zones;
     std::vector<Amounts> free;
     std::vector<bool> has_promises;
@@ -144,7 +144,7 @@ class ZoneBook {
     bool is_stale = false;
     bool is_silent = false;
   };
-  std::optional<Room> room_for(std::string_view node, const Demand& demand) const;
+  std::optional<NodeRoom> node_room(std::string_view node, const Demand& demand) const;
   /// The promises made to the pod on the node; null if there is none.
   const Promise* promise_of(std::string_view node, const std::string& uid) const;
   std::optional<NodeView> view(std::string_view node) const;

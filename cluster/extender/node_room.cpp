@@ -1,4 +1,4 @@
-#include "cluster/extender/room.hpp"
+#include "cluster/extender/node_room.hpp"
 
 #include <fmt/format.h>
 
