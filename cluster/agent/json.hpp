@@ -1,5 +1,4 @@
-// What topoletd tells on its watch socket, as JSON for the page: the fields have the names that they have in
-// core/watch/watch.proto.
+// JSON for the page of the messages of topoletd's watch socket. The fields have the names of core/watch/watch.proto.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

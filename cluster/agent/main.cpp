@@ -115,7 +115,7 @@ std::pair<std::string, std::string> lease_of(const std::string& option) {
   return {option.substr(0, slash), option.substr(slash + 1)};
 }
 
-/// What is wrong with the options; nothing if they are right.
+/// Returns the first mistake in the options; nothing if they are valid.
 std::optional<std::string> mistake_in(const Options& options) {
   if (!path_of(options.watch).starts_with('/'))
     return fmt::format("--watch={}: write unix:///absolute/path", options.watch);

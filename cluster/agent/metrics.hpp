@@ -1,4 +1,4 @@
-// What the agent tells of itself to Prometheus.
+// Prometheus metrics of the agent itself.
 #pragma once
 
 #include <string>

@@ -82,7 +82,7 @@ void Node::begin(const watch::v1::Snapshot& snapshot, WallTime now) {
   if (listener_) listener_(nullptr);
 }
 
-/// What was before stays the past of this node, also where another topoletd tells how it is from now on.
+/// Starts from a new snapshot. The events so far stay in this node's history, even if another topoletd sent them.
 void Node::replace_state(const watch::v1::Snapshot& snapshot, WallTime now) {
   const watch::NodeState before = state_;
   state_.begin(snapshot);

@@ -45,11 +45,11 @@ class Node {
   explicit Node(Options options)
       : options_(std::move(options)), history_({.length = options_.history, .max_bytes = options_.max_history_bytes}) {}
 
-  // What the watch socket tells.
+  // Updates from the watch socket.
   void begin(const watch::v1::Snapshot& snapshot, WallTime now) TOPOLET_EXCLUDES(mutex_);
   void apply(const watch::v1::Delta& delta, WallTime now) TOPOLET_EXCLUDES(mutex_);
   void set_connected(bool connected, WallTime now) TOPOLET_EXCLUDES(mutex_);
-  /// What only the agent knows to be ill, from now on. What was ill before keeps the time since when it is.
+  /// Replaces the problems that only the agent knows. One that is still there keeps the time at which it began.
   void set_own_illnesses(std::vector<Illness> illnesses, WallTime now) TOPOLET_EXCLUDES(mutex_);
 
   /// All that is ill: what topoletd tells, while it is there, and what only the agent knows. The worst first.

@@ -1,4 +1,4 @@
-// What is behind each path of the agent's two HTTP addresses.
+// The routes of the agent's two HTTP addresses.
 #pragma once
 
 #include <functional>

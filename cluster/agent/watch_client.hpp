@@ -23,7 +23,7 @@ class ClientContext;
 
 namespace topolet::agent {
 
-/// What the client has seen, for metrics.
+/// Counters of the client, for metrics.
 struct WatchCounts {
   std::uint64_t snapshots = 0;
   std::uint64_t deltas = 0;

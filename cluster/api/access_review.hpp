@@ -1,4 +1,4 @@
-// What this program may do in the cluster, as the API server says when it is asked.
+// The rights of this program in the cluster, as the API server reports them.
 #pragma once
 
 #include <chrono>

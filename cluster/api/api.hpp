@@ -1,4 +1,4 @@
-// What a program asks of a Kubernetes API server, whoever carries it there.
+// Requests to a Kubernetes API server, however they are carried there.
 #pragma once
 
 #include <chrono>
@@ -22,7 +22,7 @@ struct ApiRequest {
   std::chrono::milliseconds timeout{10'000};
   /// Asked right before it is sent, which may be later than it was asked for: false, and it is not sent.
   std::function<bool()> is_still_wanted = {};
-  /// Whether it is held back while the server has asked to wait (Retry-After).
+  /// True: the request is held back while the server has asked to wait (Retry-After).
   bool waits_when_asked_to = true;
 };
 
@@ -30,7 +30,7 @@ struct ApiAnswer {
   int status = 0;       ///< of HTTP; 0: no answer came
   nlohmann::json body;  ///< null where the status is not 2xx
   std::string error;    ///< one line, with what to do where that is known; empty where the status is 2xx
-  /// What the server asks to wait before the next request.
+  /// The time that the server asks to wait before the next request.
   std::optional<std::chrono::seconds> retry_after;
   bool was_sent = true;  ///< false: the server cannot have got any of the request
 

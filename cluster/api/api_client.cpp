@@ -23,7 +23,7 @@ constexpr std::size_t kMaxTokenBytes = 1 << 20;
 constexpr std::size_t kLongestMessage = 300;
 constexpr std::size_t kLongestLine = 16 << 20;
 
-/// Of a Status object, or of anything else that a proxy in between may have sent.
+/// Returns the message of a Status object, or of whatever else a proxy in between may have sent.
 std::string message_in(const std::string& body) {
   const json status = json::parse(body, nullptr, false);
   if (const std::string message = text_field(status, "message"); !message.empty())

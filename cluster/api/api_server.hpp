@@ -33,11 +33,11 @@ struct ApiServer {
   Pem client_key;
 };
 
-/// Of the current context of a kubeconfig. INVALID_ARGUMENT names the file, and what is wrong or cannot be done: exec
-/// and auth-provider plugins, and passwords, are refused.
+/// Reads the current context of a kubeconfig. INVALID_ARGUMENT names the file, and the mistake or what is not
+/// supported: exec and auth-provider plugins, and passwords.
 Result<ApiServer> read_kubeconfig(const std::string& path);
 
-/// What Kubernetes gives each pod: the addresses in the environment and the files of its service account.
+/// The environment that Kubernetes gives each pod: variables with addresses, and the files of its service account.
 struct PodEnvironment {
   std::function<std::optional<std::string>(const std::string& variable)> variable;
   std::string service_account_folder = "/var/run/secrets/kubernetes.io/serviceaccount";

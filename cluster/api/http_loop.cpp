@@ -113,7 +113,7 @@ struct HttpLoop::Transfer {
     curl_off_t seconds = 0;
     curl_easy_getinfo(easy, CURLINFO_RETRY_AFTER, &seconds);
     if (seconds > 0) answer.retry_after = std::chrono::seconds(seconds);
-    // What was cut off is no answer.
+    // A truncated answer is treated as none.
     if (result != CURLE_OK) {
       answer.status = 0;
       answer.error = message[0] != '\0' ? message.data() : curl_easy_strerror(result);
@@ -178,7 +178,7 @@ void HttpLoop::stop() {
   }
   curl_multi_wakeup(multi_);
   if (thread_.joinable()) thread_.join();
-  // What waits for answers may hold what ends before this does.
+  // The callbacks of these requests may refer to objects that are destroyed before this one.
   for (const auto& [number, transfer] : transfers_) curl_multi_remove_handle(multi_, transfer->easy);
   transfers_.clear();
   timers_.clear();

@@ -6,7 +6,7 @@
 
 namespace topolet::api {
 
-/// What is at `key`; null if there is nothing.
+/// Returns the value at `key`; null if there is none.
 inline const nlohmann::json& field(const nlohmann::json& object, const std::string& key) {
   static const nlohmann::json kNull;
   if (!object.is_object()) return kNull;

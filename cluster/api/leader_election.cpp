@@ -13,7 +13,7 @@ namespace {
 
 using nlohmann::json;
 
-/// What is left between the last act of one leader and the first of another, for what is underway.
+/// The time between the last act of one leader and the first of the next, for requests that are underway.
 constexpr std::chrono::milliseconds kMargin{500};
 constexpr const char* kAddress = "topolet.io/address";
 

@@ -83,7 +83,7 @@ class LeaderElection {
   bool holds_lease_ = false;  ///< when it stood down
   Clock::time_point deadline_{};
   nlohmann::json lease_;  ///< as we wrote it
-  // Of another holder, as it was seen.
+  // The other holder, as it was seen last.
   Leader holder_;
   std::string holder_mark_;  ///< changes whenever it renews
   std::chrono::milliseconds holder_duration_{0};

@@ -9,14 +9,14 @@
 
 namespace topolet::api {
 
-/// What a container requests, or may use at most.
+/// Amounts that a container requests, or its limits.
 struct Amounts {
   std::int64_t cpu_milli = 0;
   std::int64_t memory_bytes = 0;
   std::map<std::string, std::int64_t> huge_page_bytes = {};  ///< by page size, "2Mi"
   std::map<std::string, std::int64_t> devices = {};          ///< by resource, "vendor.com/gpu"
 
-  /// Of each resource the larger one.
+  /// Raises each resource to at least that of `other`.
   void raise_to(const Amounts& other);
   void add(const Amounts& other);
   /// Nothing becomes less than 0.
@@ -56,12 +56,12 @@ struct Pod {
   Amounts pod_requests;                  ///< of the pod as a whole, where it says so
 
   bool is_terminal() const { return phase == "Succeeded" || phase == "Failed"; }
-  /// What the scheduler counts for the pod while it has containers to run.
-  /// Source: the scheduler's rules for init containers and sidecars (KEP-753).
+  /// Returns the amounts that the scheduler counts for the pod while it has containers to run. Source: the scheduler's
+  /// rules for init containers and sidecars (KEP-753).
   Amounts effective_requests() const;
 };
 
-/// What is missing or is not understood is empty.
+/// Reads a Pod object. Fields that are missing or not understood stay empty.
 Pod read_pod(const nlohmann::json& object);
 
 }  // namespace topolet::api

@@ -73,7 +73,7 @@ std::optional<std::int64_t> parse(std::string_view text, std::int64_t per_unit) 
       has_point = true;
     } else if (c >= '0' && c <= '9') {
       any = true;
-      // What is beyond that is below any amount that matters.
+      // Further decimals are below any amount that matters.
       if (decimals == kMaxDigits) continue;
       digits = digits * 10 + (c - '0');
       decimals += has_point ? 1 : 0;

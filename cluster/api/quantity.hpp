@@ -15,7 +15,7 @@ std::optional<std::int64_t> parse_milli(std::string_view text);
 /// The same in whole units, rounded up.
 std::optional<std::int64_t> parse_units(std::string_view text);
 
-/// Of a size of pages in bytes, what stands after "hugepages-": "2Mi", "1Gi", "64Ki".
+/// Returns the suffix after "hugepages-" for pages of so many bytes: "2Mi", "1Gi", "64Ki".
 std::string page_size_text(std::int64_t bytes);
 
 }  // namespace topolet::api

@@ -46,7 +46,7 @@ class Reflector {
   Reflector& operator=(const Reflector&) = delete;
 
   void start() { list({}); }
-  /// What is there was listed, at some time.
+  /// Returns true once the objects were listed.
   bool has_synced() const { return has_synced_; }
   /// Why it could not be listed or followed; empty: it could. After a failure it may be over before that is known here.
   const std::string& trouble() const { return trouble_.now(); }

@@ -5,7 +5,7 @@
 namespace topolet::api {
 namespace {
 
-/// What stands in `text` after `before`, up to `end`; empty if `before` does not.
+/// Returns the part of `text` after `before` and up to `end`; empty if `text` does not contain `before`.
 std::string_view between(std::string_view text, std::string_view before, std::string_view end) {
   const std::size_t begin = text.find(before);
   if (begin == std::string_view::npos) return {};

@@ -1,4 +1,5 @@
-// What to do about a 403 of the API server: which of the files that are applied to the cluster grants what it refuses.
+// Advice on a 403 of the API server: the file, of those that are applied to the cluster, which grants the missing
+// right.
 #pragma once
 
 #include <string>
@@ -15,8 +16,8 @@ struct Grants {
   std::string token = {};  ///< what makes another token for this program where it is no pod; empty: nothing
 };
 
-/// What is to be done, as the end of a sentence: "; deploy/kubernetes/rbac.yaml grants it …". Empty where no file of
-/// ours has to do with it. `message`: the server's.
+/// Returns the advice as the end of a sentence: "; deploy/kubernetes/rbac.yaml grants it …". Empty if none of our files
+/// concerns it. `message`: the server's.
 std::string advice_on_refusal(const Grants& grants, std::string_view message);
 
 }  // namespace topolet::api

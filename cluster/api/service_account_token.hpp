@@ -1,4 +1,4 @@
-// What a token of a service account says of itself.
+// The contents of a service account's token.
 #pragma once
 
 #include <chrono>

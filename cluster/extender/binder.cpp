@@ -39,7 +39,7 @@ bool is_over(const json& pod) {
   return phase == "Succeeded" || phase == "Failed";
 }
 
-/// Whether it is certain that this request binds nothing any more.
+/// Returns true if this request certainly binds nothing any more.
 bool is_refusal(const ApiAnswer& answer) { return answer.status >= 400 && answer.status < 500; }
 
 }  // namespace
@@ -94,7 +94,7 @@ void Binder::list_pods(const std::string& query, std::chrono::milliseconds timeo
   api_.request(std::move(request),
                [this, alive = is_alive_, term = term_, then = std::move(then)](const ApiAnswer& answer) {
                  if (!*alive) return;
-                 // What was begun in a term is of no use in another one.
+                 // Another term has begun, so the answer is of no use.
                  if (term != term_ || !is_binding_) {
                    ApiAnswer nothing;
                    nothing.error = kNoLeader;
@@ -173,7 +173,7 @@ void Binder::bind(BindingArgs args, OnBound on_bound) {
 
 /// As many as may be underway at once.
 void Binder::begin_waiting() {
-  // What ends at once would begin the next one, and that one the next.
+  // A call that ends at once would begin the next one within itself, and so on.
   if (std::exchange(is_beginning_, true)) return;
   while (has_begun_ && underway_ < options_.most_underway && !waiting_.empty()) {
     const Shared call = waiting_.front();

@@ -279,7 +279,7 @@ class ZoneChooser {
     if (next == order.size()) return true;
     if (++steps > kMostSteps) return false;
     const Amounts& asks = order[next]->asks;
-    // Of equal containers it does not matter which has which zone.
+    // Equal containers are interchangeable, so only one order of their zones is tried.
     const bool is_like_last = next > 0 && order[next - 1]->asks == asks;
     for (const std::size_t zone : fitting_zones(asks)) {
       if (is_like_last && zone < zones[next - 1]) continue;

@@ -20,9 +20,9 @@ struct FreeZones {
   /// By position: zones where something is promised that the node does not count yet.
   const std::vector<bool>& has_promises;
   bool has_cpus = false;  ///< some zone publishes CPUs
-  /// What was promised there has not shown up for too long: what is published is not to be relied on.
+  /// Promises on this node have not shown up for too long: its published amounts are not relied on.
   bool is_stale = false;
-  /// Nothing was heard of the node's agent for too long: the same.
+  /// The node's agent was not heard of for too long: the same.
   bool is_silent = false;
 };
 
@@ -45,8 +45,8 @@ struct Choice {
   std::vector<ContainerZones> containers;  ///< in the demand's order, those with CPUs of their own there
   /// Names of those that have CPUs of the pool where they would have isolated ones if there were more.
   std::vector<std::string> of_pool;
-  /// What to keep free for it, by position in node.zones. Of a container on several zones it is not known how much it
-  /// takes from each, and more may be free there when it comes: of each, all that it may.
+  /// The amounts to keep free for it, by position in node.zones. It is not known how much a container on several zones
+  /// takes from each of them, and more may be free when it comes: each zone keeps all that it may take.
   std::vector<Amounts> taken;
   Fit fit;
 };
@@ -56,13 +56,13 @@ struct Choice {
 /// FAILED_PRECONDITION says in a few words why there is none: "no zone has 8 free CPUs, the best has 4: not now".
 Result<Choice> choose_zones(const FreeZones& zones, const Demand& demand);
 
-/// What choose_zones() would come to, faster: for thousands of nodes.
+/// Returns the fit of the choice that choose_zones() would make, faster: for thousands of nodes.
 Result<Fit> fit_zones(const FreeZones& zones, const Demand& demand);
 
-/// Whether choose_zones() would find a place, and if not why, faster still.
+/// Checks whether choose_zones() would find a place, faster still; the error says why not.
 Status check_zones(const FreeZones& zones, const Demand& demand);
 
-/// What may be taken on the zones that a container was given before, by os_index: as in Choice::taken.
+/// Returns the amounts that a container may take on the zones that it was given before, as in Choice::taken.
 std::vector<Amounts> taken_by(const NodeZones& node, const Amounts& asks, const std::vector<std::uint32_t>& os_indices);
 
 }  // namespace topolet::extender

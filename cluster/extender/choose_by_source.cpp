@@ -1,4 +1,4 @@
-// What counts of a pod on a node, and from which of the node's CPUs, before zones are chosen.
+// Choice of zones on a node whose containers take CPUs from different sources: the pool, or isolated ones.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -155,7 +155,7 @@ class SourceChooser {
   std::vector<bool> is_isolated_;
 };
 
-/// What of the demand counts on the node.
+/// The part of the demand that counts on the node.
 struct OnNode {
   explicit OnNode(const FreeZones& zones, const Demand& demand) : sources(cpu_sources(demand, zones.node.rules)) {
     const bool has_isolated = zones.node.publishes(kIsolatedCpu);

@@ -42,7 +42,7 @@ Status read_annotation(const api::Pod& pod, const char* name, Result<Word> (*par
   return {};
 }
 
-/// What the pod says of its containers' CPUs; empty where it says nothing.
+/// The CPU annotations of a pod's containers; empty for those without.
 class CpusAnnotations {
  public:
   explicit CpusAnnotations(const api::Pod& pod) : of_pod_(pod.annotations) {
@@ -80,7 +80,7 @@ std::int64_t whole_cpus(std::int64_t milli) { return (milli + kMilli - 1) / kMil
 
 Amounts asks_of(const api::Amounts& requests, const ResourceNames& names) {
   Amounts asks;
-  // What no node tells of is none of the zones' business.
+  // Resources that no node publishes do not depend on zones.
   const auto ask = [&asks](std::optional<ResourceId> resource, std::int64_t amount) {
     if (resource) asks.set(*resource, std::min(amount, kMostOfAnything));
   };

@@ -1,4 +1,4 @@
-// What a pod asks of the zones of a node: the containers that will have CPUs of their own, and how they want them.
+// A pod's demand on the zones of a node: its containers that will have CPUs of their own, and how they want them.
 #pragma once
 
 #include <cstdint>
@@ -70,8 +70,8 @@ struct Demand {
   bool may_take_more = false;               ///< on nodes that do not tell of exclusive namespaces
   bool concerns_zones = false;              ///< on some of the nodes that there are
   std::vector<ContainerDemand> containers;  ///< those that may have CPUs of their own: see own_cpus.hpp
-  /// What its containers that share CPUs request of them, rounded up to whole CPUs: where there is a choice, they are
-  /// to have room beside the others.
+  /// The CPUs requested by its containers that share CPUs, rounded up to whole ones: zones with room for them beside
+  /// the others are preferred.
   std::int64_t shared_milli = 0;
 
   /// Otherwise it is placed as any pod is.

@@ -96,7 +96,7 @@ void Extender::stop() {
   rights_.reset();
 }
 
-/// What was asked of the API server in the name of the leader ends before another one leads.
+/// Gives up the lease once no Binding of this leader is underway.
 void Extender::give_up_when_idle(const std::shared_ptr<std::promise<void>>& given_up) {
   if (!binder_->has_binds_underway()) return election_->give_up([given_up] { given_up->set_value(); });
   loop_.after(kLookAgain, [this, given_up] { give_up_when_idle(given_up); });

@@ -66,7 +66,7 @@ class Extender {
   bool is_leader() const { return leads_; }
   /// In the text format of Prometheus.
   std::string metrics() const;
-  /// What is known of each node and what is promised, for people, as JSON.
+  /// Returns the zones of each node and the promises on them, for people, as JSON.
   std::string zones_json() const;
 
  private:
@@ -92,7 +92,7 @@ class Extender {
   void bind(const std::shared_ptr<Incoming>& call);
   void preempt(const std::shared_ptr<Incoming>& call);
   void forward(const std::shared_ptr<Incoming>& call, const api::LeaderElection::Leader& leader);
-  /// What a pod asks, from what was read of it before where that is known.
+  /// Returns the demand of a pod, from memory if this version of it was read before.
   RecentDemands::Read demand_of(const std::string& pod_version, const std::string& pod_json);
   /// An error that makes the scheduler try the pod again.
   void refuse(const Incoming& call, const std::string& why);

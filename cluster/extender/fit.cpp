@@ -80,7 +80,7 @@ class QuickFit {
       for (std::size_t i = 0; i < used_.size(); ++i) {
         if (used_[i] == zone) left -= order_[i]->asks.get(ask.resource);
       }
-      // What no zone publishes is none of the zones' business.
+      // Resources that no zone publishes do not depend on zones.
       return std::max<std::int64_t>(0, left) >= ask.amount || !zones_.node.publishes(ask.resource);
     });
   }
@@ -107,7 +107,7 @@ class QuickFit {
   ZonePositions used_;
 };
 
-/// What is known without a closer look; nothing where it takes one.
+/// Returns the result if it can be told without trying all zones; nothing if it cannot.
 std::optional<Result<Fit>> look_quickly(const FreeZones& zones, const Demand& demand) {
   if (const Status usable = check_usable(zones); !usable) return usable.error();
   // In pod scope all containers are as one, which is the same for one.
@@ -127,8 +127,8 @@ std::optional<Result<Fit>> look_quickly(const FreeZones& zones, const Demand& de
   return std::nullopt;
 }
 
-/// Whether several zones are certain to have room for the only container: all that have CPUs and that nothing is
-/// promised in have enough together.
+/// Returns true if several zones certainly have room for the only container: those that have CPUs and no promises have
+/// enough together.
 bool has_room_on_several(const FreeZones& zones, const Demand& demand) {
   if (demand.containers.size() != 1 || must_be_one(zones.node, demand)) return false;
   const ContainerDemand& container = demand.containers.front();

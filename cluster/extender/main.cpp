@@ -107,7 +107,7 @@ po::options_description table(ProgramOptions& options) {
   return table;
 }
 
-/// Of --lease; nothing for none.
+/// Parses --lease; returns nothing for "none".
 Result<std::optional<api::LeaderElection::Options>> lease_options(const ProgramOptions& options,
                                                                   unsigned short listen_port) {
   if (options.lease == kNone) return std::optional<api::LeaderElection::Options>();

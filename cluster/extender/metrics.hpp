@@ -1,4 +1,4 @@
-// What the extender tells of itself to Prometheus.
+// Prometheus metrics of the extender.
 #pragma once
 
 #include <prometheus/counter.h>
@@ -16,7 +16,7 @@
 
 namespace topolet::extender {
 
-/// What is looked at when somebody asks.
+/// The values that are read when metrics are scraped.
 struct Numbers {
   bool leads = false;
   std::size_t nodes = 0;

@@ -19,7 +19,7 @@ struct Best {
   std::int64_t sum = 0;
 };
 
-/// Of CPUs.
+/// Returns the largest number of CPUs in one zone, and the sum of all.
 Best best_of(const std::vector<Amounts>& zones) {
   Best best;
   for (const Amounts& zone : zones) {
@@ -38,7 +38,7 @@ std::vector<Amounts> allocatable_of(const NodeZones& node) {
   return all;
 }
 
-/// Whether zones that are empty have what is asked for, one of them or all together.
+/// Returns true if empty zones would satisfy the request, one of them or all together.
 bool is_there_at_all(const NodeZones& node, const Amounts& asks, bool one) {
   const auto has = [&](const Amounts& amounts) {
     return std::all_of(asks.asks().begin(), asks.asks().end(), [&](const Ask& ask) {
@@ -52,7 +52,7 @@ bool is_there_at_all(const NodeZones& node, const Amounts& asks, bool one) {
   return has(sum);
 }
 
-/// Whether it is of use to wait.
+/// Says whether waiting can help.
 std::string when_text(const NodeZones& node, const Amounts& asks, bool one) {
   if (is_there_at_all(node, asks, one)) return kNotNow;
   const std::int64_t all = cpus_of(one, best_of(allocatable_of(node)));
@@ -99,7 +99,7 @@ Error no_place_for(const NodeZones& node, const Demand& demand, const std::vecto
   const bool one = must_be_one(node, demand);
   const std::int64_t cpu = asks.get(kCpu);
   const Best free = best_of(left);
-  // Of several containers it takes a closer look at all of them.
+  // With several containers, it depends on all of them whether there is ever a place.
   const std::string when = demand.containers.size() == 1 ? ": " + when_text(node, asks, one) : "";
   if (cpus_of(one, free) < cpu) {
     const std::string text = one ? "no zone has {}, the best has {}{}" : "its zones have no {}, but {}{}";

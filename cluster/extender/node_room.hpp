@@ -1,5 +1,4 @@
-// What is left of a node's zones as choices are judged by it: by those that are made, and by those that are only
-// ranked.
+// The room left in a node's zones, as both choosing and ranking judge it.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +13,7 @@ namespace topolet::extender {
 
 inline constexpr std::int64_t kPermille = 1000;
 
-/// What is left of some zones, and all there is.
+/// Amounts left in some zones, and their totals.
 struct Left {
   std::int64_t cpu = 0;
   std::int64_t all_cpu = 0;
@@ -35,11 +34,11 @@ struct Left {
 
 /// More is better.
 std::int64_t preference_of(const Left& left, ZoneStrategy strategy);
-/// What a zone's CPUs can do at present.
+/// Returns the CPUs of a zone that can be used at present.
 std::int64_t usable_cpu(const Zone& zone);
 /// The same as permille of all.
 std::int64_t share_of_cpu(const Zone& zone);
-/// Whether a container may be on one zone only.
+/// Returns true if a container must be on a single zone.
 bool must_be_one(const NodeZones& node, const Demand& demand);
 /// FAILED_PRECONDITION where nothing can be placed by zones at all.
 Status check_usable(const FreeZones& zones);

@@ -9,7 +9,7 @@
 
 namespace topolet::extender {
 
-/// What of it a node's object tells; absent is what it does not tell, as that of an older agent.
+/// The rules that a node's object publishes; absent are those that it does not, such as that of an older agent.
 struct NodeRules {
   enum class Isolated : std::uint8_t {
     kUntold,     ///< CPUs are all alike

@@ -66,7 +66,7 @@ std::optional<CountedCpus> counted_cpus(std::string_view text) {
   return CountedCpus{std::int64_t{*available} * kMilliOfCpu, std::int64_t{*all} * kMilliOfCpu};
 }
 
-/// What a container without annotations gets.
+/// Returns the CPUs available to a container without annotations.
 std::int64_t available_by(NodeRules::Isolated rule, std::int64_t pool, std::int64_t isolated) {
   if (rule == NodeRules::Isolated::kAlways) return isolated;
   return rule == NodeRules::Isolated::kPrefer ? std::max(pool, isolated) : pool;
@@ -183,7 +183,7 @@ void read_attributes(const json& object, NodeZones& node) {
   }
 }
 
-/// Of a pair that no zone tells of, a distance like that of another node.
+/// Reads the distances between zones. A pair that no zone publishes is taken for as far as different nodes usually are.
 void read_distances(const std::vector<std::pair<std::uint32_t, const json*>>& zones, NodeZones& node) {
   const std::size_t count = zones.size();
   bool any = false;

@@ -1,4 +1,4 @@
-// What a node publishes of its NUMA nodes, as the object NodeResourceTopology tells it.
+// The NUMA nodes that a node publishes in its NodeResourceTopology object.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,7 @@ struct Zone {
   std::optional<std::int64_t> effective_cpu_milli;  ///< what it can do at present, where somebody has told
 };
 
-/// What a node enforces, in the words of the kubelet's topology manager.
+/// The policy that a node enforces, in the words of the kubelet's topology manager.
 enum class NodePolicy : std::uint8_t { kNone, kBestEffort, kRestricted, kSingleNumaNode };
 
 /// More are no machine's.
@@ -28,7 +28,7 @@ inline constexpr std::size_t kMostZones = 256;
 
 struct NodeZones {
   std::string name;
-  /// Of the object: of two with a number each, the larger one is newer. 0: it is no number.
+  /// The object's resourceVersion: of two numbers, the larger one is newer. 0: it is not a number.
   std::uint64_t version = 0;
   std::uint64_t generation = 0;  ///< of topoletd's ledger; 0: another program has written it
   NodePolicy policy = NodePolicy::kNone;
@@ -46,7 +46,7 @@ struct NodeZones {
 
   bool acknowledges(const std::string& uid) const;
   std::uint16_t distance(std::size_t from, std::size_t to) const;
-  /// Whether any zone publishes it.
+  /// Returns true if any zone publishes the resource.
   bool publishes(ResourceId resource) const;
 };
 

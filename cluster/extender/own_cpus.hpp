@@ -1,4 +1,4 @@
-// What of a pod's demand counts on one node, by the node's rules.
+// The part of a pod's demand that counts on one node, by the node's rules.
 #pragma once
 
 #include <boost/container/small_vector.hpp>
@@ -16,7 +16,7 @@ std::optional<CpuSource> cpu_source(const Demand& demand, const ContainerDemand&
 using CpuSources = boost::container::small_vector<std::optional<CpuSource>, 8>;
 CpuSources cpu_sources(const Demand& demand, const NodeRules& rules);
 
-/// Whether any of its containers has CPUs of its own on a node with these rules.
+/// Returns true if any of its containers has CPUs of its own on a node with these rules.
 bool has_own_cpus(const Demand& demand, const NodeRules& rules);
 
 /// The same amounts with isolated CPUs in place of those of the pool.

@@ -152,7 +152,7 @@ void Preemptor::list_pods(const std::string& selector, std::chrono::milliseconds
   });
 }
 
-/// What the book does not know of them it learns.
+/// Reads the pods on the node, and adds to the book those that it does not know.
 Preemptor::Pods Preemptor::pods_on(const std::string& node, const json& list) {
   Pods pods;
   for (const json& object : list_field(list, "items")) {
@@ -296,7 +296,8 @@ void Preemptor::give_up(const Kept& kept) {
   shared_.book.kept().drop(kept.uid);
 }
 
-/// What the leader before has kept. Until that is known, or could not be for long, no zone is given to anybody.
+/// Restores the zones that the former leader has kept. Until they are known, or could not be read for long, no zone is
+/// given to anybody.
 void Preemptor::restore() {
   const bool is_synced = [this] {
     MutexLock lock(shared_.mutex);

@@ -31,9 +31,9 @@ class Preemptor {
     std::chrono::seconds until_nominated{10};
     /// Zones are kept for so long after all victims must have ended.
     std::chrono::seconds keep{300};
-    /// What the leader before has kept is read again so long after it could not be.
+    /// The pause before zones that the former leader has kept are read again, after a failure.
     std::chrono::milliseconds retry{500};
-    /// After which nobody is held up any more for what could not be read.
+    /// The longest time for which placement waits for zones that could not be read.
     std::chrono::milliseconds longest_restore{10'000};
     int most_in_vain = 3;  ///< after which nobody is evicted for a pod any more
   };

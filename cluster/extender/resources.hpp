@@ -1,4 +1,4 @@
-// What zones have and pods ask for, by small numbers instead of names.
+// Resources that zones have and pods request, by small numbers instead of names.
 #pragma once
 
 #include <boost/container/small_vector.hpp>

@@ -1,4 +1,4 @@
-// What the extender may do in the cluster, and what it does not do without.
+// The rights in the cluster that the extender needs, and those that it can do without.
 #pragma once
 
 #include <cstddef>

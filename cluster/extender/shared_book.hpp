@@ -28,8 +28,8 @@ struct SharedBook {
   std::atomic<bool> has_waiting_binds = false;  ///< more than the API server is given at once
 };
 
-/// What pods ask for, as it was read when a scheduler filtered nodes for them: the same pod is ranked and bound right
-/// after that. Keeps the last ones only. Any thread.
+/// Demands of pods, as read when a scheduler filtered nodes for them: the same pod is ranked and bound right after
+/// that. Keeps the latest ones only. Any thread.
 class RecentDemands {
  public:
   explicit RecentDemands(std::size_t most = 4096) : most_(most) {}
@@ -51,7 +51,7 @@ class RecentDemands {
   std::deque<std::string> order_ TOPOLET_GUARDED_BY(mutex_);  ///< uids, the oldest first
 };
 
-/// Of a Pod object.
+/// Reads a Pod object.
 RecentDemands::Read read_demand_of(const nlohmann::json& pod, const ZoneDefaults& defaults, SharedBook& shared);
 
 }  // namespace topolet::extender

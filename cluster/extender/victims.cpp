@@ -37,7 +37,7 @@ bool contains(const Victims& victims, const PodOnNode* pod) {
   return std::find(victims.begin(), victims.end(), pod) != victims.end();
 }
 
-/// Whether `a` has of each at least as much as `b`.
+/// Returns true if `a` has at least as much of each resource as `b`.
 bool is_as_much(const api::Amounts& a, const api::Amounts& b) {
   const auto get = [](const auto& map, const std::string& key) {
     const auto found = map.find(key);
@@ -156,7 +156,7 @@ class VictimPlanner {
   bool may_be_victim(const PodOnNode& pod) const {
     return pod.priority < demand_.priority && !pod.is_ending && !pod.is_mirror;
   }
-  /// Of the CPUs of a zone; of all where there is no such zone.
+  /// Returns the CPUs that the pod's end frees in a zone; in all of them if there is no such zone.
   std::int64_t freed_in(const PodOnNode& pod, std::size_t zone) const {
     std::int64_t sum = 0;
     for (const auto& [index, amounts] : pod.frees) {
@@ -166,7 +166,7 @@ class VictimPlanner {
     return sum;
   }
 
-  /// Of a zone, or of all where there is no such zone. Empty: they are not enough.
+  /// Returns the victims whose CPUs in a zone are enough, in all zones if there is no such zone; empty if they are not.
   Victims find_victims(std::size_t zone) const {
     Victims all;
     for (const PodOnNode& pod : pods_) {
@@ -205,7 +205,8 @@ class VictimPlanner {
     return {};
   }
 
-  /// What the scheduler has found to be enough for the whole node, with the pod for which others go anyway or without.
+  /// Returns the least amounts that victims must free on the whole node: those of the scheduler's choice, without the
+  /// excess that pods which go anyway may explain.
   api::Amounts needed_on_node() const {
     api::Amounts needed = offered_amounts_;
     api::Amounts going;

@@ -42,12 +42,13 @@ struct PodOnNode {
 /// But for what it frees, and who counts it.
 PodOnNode read_pod_on_node(const nlohmann::json& pod);
 
-/// What is certain of the zones that a pod's annotation gives it: those of containers on one zone that run together.
+/// Returns the amounts that are certain in the zones of a pod's annotation: those of containers on a single zone that
+/// run together.
 std::vector<std::pair<std::uint32_t, Amounts>> certain_parts(const NodeZones& node, const Demand& demand,
                                                              const ZoneAnnotation& annotation);
 
-/// Whether all that keeps a scheduler from placing the pod on a node, and that evictions can change, is amounts: then
-/// one victim is as good as another one that frees as much.
+/// Returns true if only amounts, of all that evictions can change, keep a scheduler from placing the pod on a node:
+/// then one victim is as good as another that frees as much.
 bool wants_only_amounts(const nlohmann::json& pod);
 
 struct Preemption {

@@ -62,7 +62,7 @@ std::string version_of(const dom::object& pod) {
   return fmt::format("{} {}", text_in(metadata, "uid"), text_in(metadata, "resourceVersion"));
 }
 
-/// Of a MetaPod, or of a whole one.
+/// Returns the uid of a MetaPod or of a complete Pod.
 std::string uid_of(const dom::object& pod) {
   if (const std::string_view uid = text_in(pod, "UID"); !uid.empty()) return std::string(uid);
   dom::object metadata;

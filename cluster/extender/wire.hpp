@@ -1,5 +1,5 @@
-// What a kube-scheduler and its extender say to each other: the JSON of k8s.io/kube-scheduler/extender/v1, whose fields
-// are named as in Go.
+// Messages between a kube-scheduler and its extender: the JSON of k8s.io/kube-scheduler/extender/v1, whose fields are
+// named as in Go.
 #pragma once
 
 #include <cstdint>

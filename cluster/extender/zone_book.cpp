@@ -38,7 +38,7 @@ std::vector<std::pair<std::uint32_t, Amounts>> by_index(const NodeZones& node, c
   return amounts;
 }
 
-/// Of a container that its annotation gives those zones, what it may take in one of them.
+/// Returns the amounts that a container may take in one of the zones of its annotation.
 Amounts part_in(const NodeZones* node, const Amounts& asks, std::uint32_t index, std::size_t zones) {
   if (node == nullptr || zones < 2) return asks;
   const std::vector<Amounts> parts = taken_by(*node, asks, {index});

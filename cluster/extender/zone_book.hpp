@@ -20,7 +20,7 @@
 
 namespace topolet::extender {
 
-/// Of a pod on a node: kept from before it is bound until the node's object counts it.
+/// Amounts promised to a pod on a node, from before it is bound until the node's object counts it.
 struct Promise {
   std::uint64_t number = 0;
   enum class State : std::uint8_t {
@@ -41,15 +41,15 @@ struct Promise {
   std::uint64_t term = 0;                                ///< in which it was made
 };
 
-/// What the annotation topolet.io/zone of a pod says.
+/// The pod's annotation topolet.io/zone, parsed.
 struct ZoneAnnotation {
   std::string text;
   std::string node;
   std::vector<std::pair<std::string, std::vector<std::uint32_t>>> containers;
   std::vector<std::string> of_pool = {};  ///< as in Choice
 };
-/// What a container asks for on a node, by where its CPUs come from as its annotation says it. `node`: null if nothing
-/// is known of it.
+/// Returns the requests of a container on a node, with its CPUs from the source that its annotation says. `node`: null
+/// if nothing is known of it.
 Amounts asks_on(const NodeZones* node, const Demand& demand, const ContainerDemand& container,
                 const ZoneAnnotation& annotation);
 /// Nothing if it is of another version or of another shape.
@@ -77,7 +77,7 @@ class ZoneBook {
   /// is promised no more.
   void set_node(NodeZones node);
   void remove_node(const std::string& name);
-  /// Whether nothing is heard of its agent any more: nothing is chosen there then.
+  /// Sets whether the node's agent has fallen silent: then nothing is chosen there.
   void set_silent(const std::string& name, bool is_silent);
   /// All there are: others are gone.
   void keep_only(const std::vector<std::string>& names);
@@ -94,7 +94,7 @@ class ZoneBook {
   Status check(std::string_view node, const Demand& demand) const;
   bool knows(std::string_view node) const { return find(node) != nullptr; }
 
-  /// What is written to the pod, and is promised from now on.
+  /// A promise, and the annotation to write to the pod.
   struct Reserved {
     std::uint64_t promise = 0;
     std::string annotation = {};  ///< empty: none of its containers has CPUs of its own there, and nothing is promised
@@ -115,7 +115,7 @@ class ZoneBook {
   /// That stays promised, too, as it may still come true, but is no reason any more to ask for it again.
   void begin_term();
 
-  /// What is kept for pods for which others are evicted. A pod that is bound needs it no more.
+  /// Zones kept for pods for which others are evicted. A pod that is bound does not need its own any more.
   KeptZones& kept() { return kept_; }
   const KeptZones& kept() const { return kept_; }
 
@@ -135,7 +135,7 @@ class ZoneBook {
     const std::vector<Amounts>& free;
     bool is_stale = false;  ///< or silent
   };
-  /// What a pod may count on there, for those who think of what would be if others ended.
+  /// The room that a pod may count on there, for planning with the ends of other pods.
   struct NodeRoom {
     NodeZones zones;
     std::vector<Amounts> free;
@@ -184,7 +184,7 @@ class ZoneBook {
   Promise* find_due(const Promise& due);
   /// Other promises of the pod, wherever they are.
   void release_others(const std::string& uid, std::uint64_t but);
-  /// Of this term. 0: there is none.
+  /// Finds a promise of this term. 0: there is none.
   std::uint64_t find_promise(const std::string& uid, const std::string& node) const;
   void remove(std::uint64_t number);
   void recount(Node& node);

@@ -66,7 +66,7 @@ class Http1Connection final : public Connection {
     set_due(server_.options.heartbeat);
   }
 
-  /// What a follower of the node holds; it may outlive the connection.
+  /// The stream that is handed to the handlers; it may outlive the connection.
   class Events final : public EventStream {
    public:
     Events(boost::asio::io_context& context, std::weak_ptr<Http1Connection> connection)
@@ -118,7 +118,7 @@ class Http1Connection final : public Connection {
     set_never_due();  // whoever answers may take his time
     auto& message = parser_->get();
     const std::string target(message.target());
-    // Of two it is not known which one counts.
+    // With two Host headers it is not known which one counts.
     const std::string host = message.count(HttpField::host) == 1 ? std::string(message[HttpField::host]) : "";
     HttpRequest request{target.substr(0, target.find('?')), host, std::move(message.body()), client_name_};
     const bool is_stream =
@@ -157,7 +157,7 @@ class Http1Connection final : public Connection {
     answer(refusal_of(code));
   }
 
-  /// Of a request that could not be read, nothing that follows can be.
+  /// Sends an answer. After a request that could not be read, the connection is closed.
   void answer(HttpResponse made) {
     const bool is_read = parser_.has_value();
     const bool is_head = is_read && parser_->get().method() == HttpVerb::head;
@@ -209,7 +209,7 @@ class Http1Connection final : public Connection {
     if (unsent_.size() == 1) write_next();
   }
 
-  /// What is being written has to come to its end.
+  /// Drops all but the text that is being written now.
   void drop_waiting() {
     while (unsent_.size() > 1) {
       unsent_bytes_ -= unsent_.back()->size();

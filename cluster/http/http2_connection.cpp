@@ -22,7 +22,7 @@ using HttpStatus = boost::beast::http::status;
 constexpr std::uint32_t kMaxStreams = 250;
 constexpr std::int32_t kStreamWindowBytes = 1 << 20;
 constexpr std::int32_t kConnectionWindowBytes = 4 << 20;
-/// What was received for requests that are not answered yet, in all, in bodies of the largest size.
+/// The limit on received bodies of requests that are not answered yet, in bodies of the largest size.
 constexpr std::uint64_t kMaxBodiesUnderway = 2;
 constexpr std::size_t kReadBytes = 16 << 10;
 constexpr std::size_t kWriteBytes = 64 << 10;

@@ -56,8 +56,8 @@ class HttpServer {
     std::string address = {};  ///< "127.0.0.1:9470", "[::1]:9470", "0.0.0.0:0"
     /// Where there are so many, the oldest one that nothing is being done for is closed for a new one.
     std::size_t max_connections = 64;
-    /// What waits for a browser that does not read its stream. Beyond that, it is left out until it is renewed, or the
-    /// browser is disconnected where streams cannot be.
+    /// The limit on bytes queued for a browser that does not read its stream. Beyond it, data is left out until the
+    /// stream is renewed, or the browser is disconnected if streams cannot be renewed.
     std::size_t max_unsent_bytes = 4 << 20;
     std::chrono::seconds request_timeout{10};  ///< of the TLS handshake, the body and the answer, each
     std::chrono::seconds idle_timeout{10};     ///< until a request has begun and its headers have come
@@ -70,16 +70,16 @@ class HttpServer {
     Clock clock = {};  ///< of all that is over after a while
   };
   struct Handlers {
-    /// Of a GET. One at a time, on a thread of the server; it may take its time.
+    /// Answers a GET. Called for one at a time, on a thread of the server; it may take its time.
     std::function<HttpResponse(const HttpRequest&)> answer;
-    /// Of a POST, on the server's own thread, which must not wait; `respond` may be called later, once, on any thread.
-    /// Without it a POST is 405.
+    /// Answers a POST, on the server's own thread, and must not wait; `respond` may be called later, once, on any
+    /// thread. Without it a POST is 405.
     using Respond = std::function<void(HttpResponse)>;
     std::function<void(HttpRequest, Respond)> answer_post = {};
-    /// Of a client with TLS, by its name, before its first body is read: what it is answered instead of being served.
+    /// Returns the answer that refuses a TLS client of this name, before its first body is read; nothing to serve it.
     std::function<std::optional<HttpResponse>(const std::string& client_name)> refuse_client = {};
-    /// Whether a GET is answered with a stream; then begin_stream() is called, and end_stream() with its result when it
-    /// has ended. All on the server's own thread, which must not wait.
+    /// Returns true if a GET is answered with a stream: then begin_stream() is called, and end_stream() with its result
+    /// when it has ended. All run on the server's own thread, and must not wait.
     std::function<bool(const HttpRequest&)> is_stream = [](const HttpRequest&) { return false; };
     std::function<std::uint64_t(std::shared_ptr<EventStream>)> begin_stream = {};
     std::function<void(std::uint64_t)> end_stream = {};
@@ -106,8 +106,8 @@ class HttpServer {
   std::unique_ptr<Impl> impl_;
 };
 
-/// Whether a Host header is localhost, 127.0.0.1 or [::1], and at most a port behind that. Another name that leads here
-/// is somebody else's page, asking in a browser's name.
+/// Returns true if a Host header is localhost, 127.0.0.1 or [::1], with or without a port. Any other name that leads
+/// here belongs to a foreign page that a browser has loaded.
 bool is_loopback_host(std::string_view host);
 
 /// An address and a port. INVALID_ARGUMENT says how to write them.

@@ -1,4 +1,4 @@
-// What the connections of one HttpServer share, whichever version of HTTP they speak.
+// State that the connections of one HttpServer share, whichever version of HTTP they speak.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -71,7 +71,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   bool has_ended_ = false;
 };
 
-/// What a TLS handshake has made.
+/// The result of a TLS handshake.
 struct SecureStream {
   TlsStream stream;
   TlsContext context;  ///< the stream needs it as long as it lives
@@ -84,9 +84,9 @@ struct ServerCore {
 
   /// Hands a request on to what answers it, which calls `respond` once, on any thread. False: the method is not served.
   bool dispatch(const std::string& method, HttpRequest request, HttpServer::Handlers::Respond respond);
-  /// What every answer has, beside its content.
+  /// Returns the headers that every answer has.
   std::vector<std::pair<std::string, std::string>> headers() const;
-  /// Whether there are other certificates by now: a client begins anew then, and is looked at anew.
+  /// Returns true if the certificates have changed since: the client must reconnect, and is checked again.
   bool has_changed(const TlsContext& tls) const { return options.tls != nullptr && options.tls->current() != tls; }
 
   const HttpServer::Options options;

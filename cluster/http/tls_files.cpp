@@ -65,7 +65,7 @@ Result<std::unique_ptr<TlsFiles>> TlsFiles::load(Paths paths, Log& log, Clock cl
   return files;
 }
 
-/// What tells one version of the files from another.
+/// Returns a text that differs between versions of the files.
 std::string TlsFiles::marks() const {
   std::string marks;
   for (const std::string& path : {paths_.certificate, paths_.key, paths_.client_ca}) {

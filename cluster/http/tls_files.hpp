@@ -26,7 +26,7 @@ class TlsFiles {
     std::string key;
     std::string client_ca;  ///< the authorities whose client certificates are taken
   };
-  /// What the certificate says of its owner.
+  /// The names in a certificate.
   struct Names {
     std::string common_name;
     std::string dns_name;         ///< the first of the alternative names that is one of DNS; empty: there is none

@@ -1,4 +1,4 @@
-// What the programs beside topoletd have in common around what they do: command line, signals, and how they fail.
+// Command line, signals and failures of the programs beside topoletd.
 //
 // The folder cluster/program. Namespace topolet::program.
 #pragma once

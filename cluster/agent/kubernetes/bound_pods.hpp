@@ -22,11 +22,11 @@ class BoundPods {
   std::vector<const api::Pod*> in_order() const;
   /// By the uid that the container runtime knows; null if there is none.
   const api::Pod* find(const std::string& runtime_uid) const;
-  /// Whether some container requests devices.
+  /// Returns true if some container requests devices.
   bool want_devices() const;
   std::size_t size() const { return pods_.size(); }
 
-  /// Of all pods that are not Pending, whether they have ended or not, in the form that a scheduler with
+  /// Returns the fingerprint of all pods that are not Pending, including ended ones, which a scheduler with
   /// NodeResourceTopologyMatch compares with that of its own pods.
   std::string fingerprint() const;
   /// The first eight digits of the uids of all pods that have not ended, sorted, with commas between them.
@@ -36,9 +36,9 @@ class BoundPods {
   std::map<std::string, api::Pod> pods_;  ///< by uid
 };
 
-/// Of pods by namespace and name, in any order.
-/// Source: podfingerprint v0.2.2. For each pod h = XXH64(name, seed = XXH64(namespace, seed = 0)); XXH64 with seed 0 of
-/// the sorted hashes, each as 8 bytes with the least significant first.
+/// Computes the fingerprint of pods, given by namespace and name in any order. Source: podfingerprint v0.2.2. For each
+/// pod h = XXH64(name, seed = XXH64(namespace, seed = 0)); XXH64 with seed 0 of the sorted hashes, each as 8 bytes with
+/// the least significant first.
 std::string pods_fingerprint(const std::vector<std::pair<std::string, std::string>>& pods);
 
 }  // namespace topolet::agent

@@ -65,7 +65,7 @@ std::int64_t nominal_milli(const watch::v1::Node& node) {
   return static_cast<std::int64_t>(CpuSet::parse(node.cpus()).value_or(CpuSet()).size()) * 1000;
 }
 
-/// Whether a time that was told is as good as the one that is offered.
+/// Returns true if a value set until `told` need not be renewed to last until `offered`.
 bool lasts_as_long(std::chrono::milliseconds told, std::chrono::milliseconds offered, std::chrono::milliseconds now) {
   return told == offered || std::min(told, offered) > now + kLongEnough;
 }

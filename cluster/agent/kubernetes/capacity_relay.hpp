@@ -19,7 +19,7 @@
 
 namespace topolet::agent {
 
-/// What the attributes `offline-capacity-milli` and `offline-capacity-until` of a zone say.
+/// The attributes `offline-capacity-milli` and `offline-capacity-until` of a zone.
 struct OfferedCapacity {
   std::int64_t milli = 0;             ///< 0 or more
   std::chrono::milliseconds until{};  ///< wall clock
@@ -33,11 +33,11 @@ struct OfferedCapacities {
   std::string unusable;  ///< what is wrong with one of the others; empty if nothing is
 };
 
-/// Of a NodeResourceTopology. An amount counts only with a time until when; one below 0 counts as 0.
+/// Reads a NodeResourceTopology. An amount without an end is ignored; one below 0 counts as 0.
 OfferedCapacities read_offered_capacities(const nlohmann::json& object);
 
-/// What is to be told to topoletd of a node now; nothing if it knows. What others have told it, such as the operator,
-/// stays until it ends. `source` is this program's.
+/// Returns the capacity to set in topoletd for a node; nothing if it has that value already. Values from others, such
+/// as the operator, stay until they expire. The request's `source` is this program.
 std::optional<control::v1::SetCapacityRequest> capacity_request(const watch::v1::Node& node,
                                                                 const watch::v1::Capacity* told,
                                                                 const OfferedCapacity* offered,
@@ -61,7 +61,7 @@ class CapacityRelay {
 
   /// The object as the API server has it; null: there is none.
   void take_object(const nlohmann::json& object);
-  /// What topoletd tells may be something else now.
+  /// Checks soon whether topoletd has other values now.
   void node_changed() { look_soon(); }
   const Counts& counts() const { return counts_; }
 

@@ -12,7 +12,7 @@ namespace {
 /// At most this many nodes have Linux kernels.
 constexpr std::int64_t kMaxNodes = 1024;
 
-/// What the kubelet's own clients take.
+/// The largest message that the kubelet's own clients accept.
 constexpr int kMaxMessageBytes = 16 << 20;
 /// It tells of no changes by itself.
 constexpr std::chrono::milliseconds kPeriod{60'000};

@@ -1,4 +1,4 @@
-// What the agent does in the cluster, for Prometheus.
+// Prometheus metrics of the agent's work in the cluster.
 #pragma once
 
 #include <string>

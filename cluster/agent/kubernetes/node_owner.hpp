@@ -19,9 +19,9 @@ class NodeOwner {
   NodeOwner(const NodeOwner&) = delete;
   NodeOwner& operator=(const NodeOwner&) = delete;
 
-  /// Whether ask() has to come first.
+  /// Returns true if ask() must be called before uid() is used.
   bool is_due() const { return is_due_; }
-  /// What is known may be wrong.
+  /// Makes ask() due, since the uid may have changed.
   void doubt() { is_due_ = true; }
   /// The same where it was never told, or was told long ago.
   void doubt_what_is_old();

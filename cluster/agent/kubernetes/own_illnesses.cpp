@@ -16,7 +16,7 @@ class OwnIllnesses {
     add_what_may_not_be();
     add_what_is_not_known();
     add_what_others_do();
-    // Of what topoletd said last nothing is told while it is not there.
+    // These warnings describe topoletd, so they are left out while it cannot be reached.
     for (const auto& [code, sentence] : topology_.setup_warnings)
       if (facts_.hears_topoletd) add(code.c_str(), sentence);
     return std::move(found_);

@@ -1,5 +1,4 @@
-// What is ill that only the agent can tell: why the cluster does not know this node as it is, and what was set up here
-// that cannot be meant so.
+// Problems that only the agent can see: why the cluster does not know this node as it is, and mistakes in its setup.
 #pragma once
 
 #include <string>

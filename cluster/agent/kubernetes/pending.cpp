@@ -115,7 +115,7 @@ struct Growth {
   }
 };
 
-/// What is less than that may be lost in what topoletd is told.
+/// Returns `more`, or 0 if it is within `lost`, the rounding error of the amounts that topoletd has.
 std::int64_t unless_lost(std::int64_t more, std::int64_t lost) { return more <= lost ? 0 : more; }
 
 /// By how much a container that topoletd has asks for more than it had.
@@ -127,7 +127,7 @@ Growth growth_of(const api::Pod& pod, const api::PodContainer& container, const 
   more.cpu_milli = unless_lost(more.cpu_milli, kLostMilli);
   more.devices.clear();
   if (pod.qos != "guaranteed") {
-    // What topoletd knows of the memory that they request is an estimate.
+    // Outside Guaranteed pods, the memory request that topoletd has is an estimate.
     const bool is_known = container.actual.memory_bytes > 0;
     const std::int64_t missing = is_known ? container.requests.memory_bytes - container.actual.memory_bytes : 0;
     more.memory_bytes = std::clamp<std::int64_t>(missing, 0, more.memory_bytes);
@@ -144,7 +144,7 @@ bool is_created_anew(const api::PodContainer& container, const BookedContainer& 
          (container.is_created_anew_for_memory && growth.is_of_memory());
 }
 
-/// What the pod requests as a whole, beyond all that its containers do, and that topoletd has not booked for these.
+/// Returns the pod-level request beyond that of its containers, less the part that topoletd has already booked.
 api::Amounts pod_level_rest(const api::Pod& pod, const BookedOfPod& booked) {
   api::Amounts rest = pod.effective_requests();
   api::Pod without = pod;
@@ -156,7 +156,7 @@ api::Amounts pod_level_rest(const api::Pod& pod, const BookedOfPod& booked) {
 }
 
 watch::v1::PendingContainer shared_message_of(api::Pod pod, const char* name, const api::Amounts& amounts) {
-  // What the annotations say is said of containers.
+  // The annotations apply to containers only.
   pod.annotations.clear();
   pod.qos = "burstable";
   return message_of(pod, name, amounts, amounts);
@@ -170,7 +170,7 @@ BookedContainers booked_containers(const watch::v1::Snapshot& node) {
     auto& of_pod = booked[container.key().pod_uid()];
     const auto [found, is_new] = of_pod.try_emplace(container.key().name());
     const bool has_failed = container.phase() == "crashed" || container.phase() == "kept";
-    // Of two attempts the larger one: the older is about to end.
+    // The older of two attempts is about to end, so the larger amounts count.
     found->second.amounts.raise_to(amounts_of(container));
     found->second.memory_limit_bytes = std::max(found->second.memory_limit_bytes, container.memory_limit_bytes());
     if (container.cpu_request_certainty() == "pod") found->second.of_pod.raise_to(amounts_of(container));

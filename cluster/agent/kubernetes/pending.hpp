@@ -1,4 +1,4 @@
-// What pods that are bound to this node will still ask of topoletd.
+// The containers that pods bound to this node have yet to create.
 #pragma once
 
 #include <cstdint>
@@ -18,22 +18,22 @@ struct BookedContainer {
   api::Amounts of_pod = {};             ///< the part of it that is not its own request, but its pod's
   bool has_failed = false;              ///< it does not run: its CPUs are kept for its next attempt
 };
-/// What topoletd has booked, by the pod's uid at the runtime and then by the container's name.
+/// Containers that topoletd has booked, by the pod's uid at the runtime and then by the container's name.
 using BookedContainers = std::map<std::string, std::map<std::string, BookedContainer>>;
 BookedContainers booked_containers(const watch::v1::Snapshot& node);
 
 /// On which nodes the devices of a pod's containers are, by the container's name.
 using NodesOfDevices = std::map<std::string, std::set<std::uint32_t>>;
 
-/// Whether topoletd places containers by their devices.
+/// Returns true if topoletd places containers by their devices.
 bool places_by_devices(const watch::v1::Snapshot& node);
 
-/// What the pod will still ask for, in the order in which it will: each container that topoletd does not have, with all
-/// that it requests, whatever others of the pod hold now. Of init containers that have ended before one begins,
-/// topoletd gives it the room, where it is in the same place. Then by how much the containers grow that are being
-/// resized in place, or, of those that are created anew for it, what they ask for then; and what the pod requests as a
-/// whole beyond its containers, which shares CPUs. Nothing of a pod that has ended. A pod's overhead is in no zone, and
-/// is not in it.
+/// Returns the pod's remaining requests, in the order in which they will come: each container that topoletd does not
+/// have, with all that it requests, whatever other containers of the pod hold now. topoletd lets it reuse the CPUs and
+/// memory of init containers that end before it begins, if it is on the same nodes. Then the growth of containers that
+/// are being resized in place, or the whole request of those that are created anew for it; and the pod-level request
+/// beyond the containers, which shares CPUs. Empty for a pod that has ended. The pod's overhead is in no zone, and is
+/// not included.
 std::vector<watch::v1::PendingContainer> pending_containers(const api::Pod& pod, const BookedContainers& booked,
                                                             const NodesOfDevices& devices = {});
 

@@ -34,7 +34,7 @@ std::optional<Reason> reason_of(const watch::v1::Event& event, bool is_remote) {
   return std::nullopt;
 }
 
-/// What a reason, however long, leaves room for.
+/// The advice that ends an event; a long reason is cut so that it fits.
 constexpr const char* kRemedyOfDenial =
     "; the scheduler does not move the pod: delete it, so that it is scheduled anew, or change what it asks for";
 /// Deleting what the API server shows of it changes nothing.
@@ -147,7 +147,8 @@ void PodEvents::create(const Key& key, const watch::v1::Event& event, const std:
                    return;
                  }
                  ++counts_.failed;
-                 // Of a namespace that is being deleted, and the like: of this pod nothing more is said.
+                 // Expected for a namespace that is being deleted, and the like: no more events of this pod are
+                 // written.
                  if (answer.status != 404 && answer.status != 409) trouble_.failed(answer.error);
                  if (const auto found = told_.find(key); found != told_.end()) found->second.name.clear();
                });

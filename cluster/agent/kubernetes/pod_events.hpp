@@ -76,7 +76,7 @@ class PodEvents {
   std::uint64_t last_number_ = 0;
 };
 
-/// Whether the container uses a device of the machine that is on none of its nodes.
+/// Returns true if the container uses a device of the machine that is on none of its nodes.
 bool uses_remote_device(const watch::v1::Machine& machine, const watch::v1::Container& container);
 
 }  // namespace topolet::agent

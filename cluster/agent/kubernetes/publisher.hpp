@@ -83,7 +83,7 @@ class Publisher {
 
  private:
   using Time = api::Api::Clock::time_point;
-  /// What one attempt is made of: known at its beginning, and held to its end.
+  /// The inputs of one attempt, which stay the same until it ends.
   struct Attempt {
     std::string instance;
     std::string fingerprint;

@@ -24,7 +24,7 @@ constexpr std::chrono::minutes kAskForRightsAgain{10};
 /// After a start all is known by then, or something is the matter.
 constexpr std::chrono::minutes kLongestStart{1};
 
-/// What publishing takes.
+/// Returns the rights that publishing needs.
 std::vector<api::Right> rights_to_publish(const std::string& node) {
   constexpr const char* kGroup = "topology.node.k8s.io";
   constexpr const char* kObjects = "noderesourcetopologies";

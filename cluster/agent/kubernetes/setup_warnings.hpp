@@ -1,5 +1,5 @@
-// What topoletd and the agent were told of this node that cannot be meant so: pods are placed, but not as who schedules
-// them counts on.
+// Warnings about settings of topoletd and the agent that contradict each other: pods are placed, but not as schedulers
+// expect.
 #pragma once
 
 #include <array>

@@ -19,7 +19,7 @@ class Waker {
  public:
   struct Options {
     std::string node_name;
-    /// Of the pods that are worth it.
+    /// The schedulers whose waiting pods may be woken.
     std::vector<std::string> scheduler_names;
     std::string lease_namespace;  ///< empty: there is no extender
     std::string lease_name;

@@ -71,7 +71,7 @@ std::string zone_name(std::uint32_t os_index) { return fmt::format("node-{}", os
 /// A set of CPUs as topoletd writes it.
 CpuSet cpus_in(const std::string& list) { return CpuSet::parse(list).value_or(CpuSet()); }
 
-/// What topoletd enforces: a policy that may be overruled by others enforces nothing.
+/// The alignment that topoletd enforces; "none" unless the numa plugin is required.
 struct EnforcedPolicy {
   std::string policy = "none";
   std::string scope = "container";
@@ -321,7 +321,7 @@ std::map<std::string, std::int64_t> available_in(const json& zone) {
   return available;
 }
 
-/// What is ours in an object, but for what changes without meaning.
+/// Returns our part of an object, without the attributes that change all the time.
 json essence(const json& object) {
   json essence = {{"attributes", json::array()}, {"zones", json::array()}};
   for (const json& attribute : list_field(object, "attributes")) {

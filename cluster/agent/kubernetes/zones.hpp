@@ -45,10 +45,10 @@ nlohmann::json make_topology_object(const TopologyFacts& facts);
 /// zones of other types, and the metadata. `current` may be null.
 nlohmann::json with_what_others_wrote(nlohmann::json ours, const nlohmann::json& current);
 
-/// Whether two objects tell the same, but for the generation, the touch, the heartbeat and what others write.
+/// Returns true if two objects differ at most in the generation, the touch, the heartbeat and the fields of others.
 bool tell_the_same(const nlohmann::json& a, const nlohmann::json& b);
 
-/// Whether some resource of a zone has more available in `now` than in `before`.
+/// Returns true if some resource of a zone has more available in `now` than in `before`.
 bool has_grown(const nlohmann::json& before, const nlohmann::json& now);
 
 /// Sets the time of the second touch, which makes an object differ that says the same.
@@ -57,7 +57,8 @@ void touch(nlohmann::json& object, const std::string& time);
 /// Sets what changes each time that the object is written. Who reads it need not know what time it is here.
 void set_heartbeat(nlohmann::json& object, const std::string& time);
 
-/// What `numa.reserved-memory` leaves to the system on a node, in bytes: "1Gi" on every node, or "0:1Gi,1:512Mi".
+/// Returns the bytes that `numa.reserved-memory` keeps for the system on a node: "1Gi" on every node, or
+/// "0:1Gi,1:512Mi".
 std::int64_t reserved_memory_of(const std::string& option, std::uint32_t os_index);
 
 }  // namespace topolet::agent

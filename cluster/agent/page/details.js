@@ -1,4 +1,4 @@
-// What is known of the container, or of the CPU, that was chosen.
+// The details of the selected container or CPU.
 import { element, find, nameOf } from "./dom.js";
 import { cpuTable, holdsAlone, keyOf, parseSet } from "./node.js";
 import { describeCpu } from "./machine.js";

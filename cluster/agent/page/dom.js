@@ -1,4 +1,4 @@
-// What all parts of the page make elements with. Text is only ever set as text: names and reasons come from pods.
+// Functions that create and find elements. Text is only ever set as text: names and reasons come from pods.
 
 export const find = (id) => document.getElementById(id);
 

@@ -8,7 +8,7 @@ const kMostUndrawn = 1000;
 const kAnnouncePauseMs = 10000;
 const kAnnounceDelayMs = 1000;  // what comes at once is one sentence
 
-// What the agent says of its connection is told apart from what topoletd says.
+// Events that the agent adds about its connection. Their subject is topoletd.
 const kMarks = new Set(["disconnected", "reconnected", "restarted"]);
 const subjectOf = (event) => (kMarks.has(event.event) ? " topoletd" : event.pod_name ? ` ${event.pod_namespace}/${event.pod_name}` : "");
 const textOf = (event) => `${event.event}${subjectOf(event)}: ${event.reason}`;

@@ -48,7 +48,7 @@ export const holdsAlone = (one) => one.mode === "exclusive" || one.mode === "for
 /** It was given CPUs to have alone, and was seen not to have them so now. */
 export const hasLostAlone = (one) => ["overruled", "drifted", "overlapped"].includes(one.mode);
 
-/** Of each CPU that the machine has: who has it, and how. */
+/** Returns, for each CPU of the machine, the containers that have it and how they use it. */
 export function cpuTable(node) {
   const table = new Map();
   const online = new Set(parseSet(node.machine.online));

@@ -61,7 +61,7 @@ document.addEventListener("keydown", (event) => {
 
 // Drawing
 
-/** Of the machine, and of those who tell of it. */
+/** Shows the names of the machine, of topoletd and of the agent. */
 function drawNames() {
   const host = live?.host || agent.node;
   setText(find("host"), host ? ` on ${host}` : "");
@@ -174,7 +174,7 @@ function showNow() {
 find("moment").addEventListener("input", (event) => showPast(Number(event.target.value)));
 find("now").addEventListener("click", () => { showNow(); find("moment").focus(); });
 
-// What the agent tells
+// Messages from the agent
 
 function noteEvents(delta, isNew) {
   for (const event of delta.events ?? []) {
