@@ -106,7 +106,7 @@ std::optional<sdk::Set> node_named(const std::string& name) {
   return node && node->size() == 1 ? node : std::nullopt;
 }
 
-/// Of a zone, whose amounts are told as its capacity, or as what may be used of it.
+/// Returns the amounts of a zone: its capacity, or else the allocatable part.
 const Json* amounts_of(const Json& zone) {
   const Json* resources = member(zone, "resources");
   if (resources == nullptr || !resources->is_object()) return nullptr;

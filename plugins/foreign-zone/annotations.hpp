@@ -1,4 +1,4 @@
-// What schedulers of other projects write to a pod about NUMA nodes and CPUs.
+// Annotations in which schedulers of other projects choose NUMA nodes and CPUs for a pod.
 #pragma once
 
 #include <topolet/policy.hpp>
@@ -8,9 +8,9 @@
 
 namespace topolet::foreign_zone {
 
-/// Of koord-scheduler: {"cpuset":"0-3","numaNodeResources":[{"node":0,"resources":{"cpu":"4"}}]}, of the whole pod.
+/// koord-scheduler's: {"cpuset":"0-3","numaNodeResources":[{"node":0,"resources":{"cpu":"4"}}]}, for the whole pod.
 inline constexpr std::string_view kKoordinator = "scheduling.koordinator.sh/resource-status";
-/// Of crane-scheduler: [{"name":"node0","type":"Node","resources":{"capacity":{"cpu":"2"}}}], of the whole pod.
+/// crane-scheduler's: [{"name":"node0","type":"Node","resources":{"capacity":{"cpu":"2"}}}], for the whole pod.
 inline constexpr std::string_view kCrane = "topology.crane.io/topology-result";
 
 struct ForeignZone {
@@ -24,7 +24,8 @@ struct ForeignZone {
   bool is_said() const { return !nodes.empty() || !cpus.empty(); }
 };
 
-/// Of two annotations that of Koordinator counts, if it says anything. One that cannot be read says nothing.
+/// Reads the annotations; Koordinator's counts before Crane's, if it chooses anything. One that cannot be read chooses
+/// nothing.
 ForeignZone read_foreign_zone(topolet_kvs pod_annotations);
 
 }  // namespace topolet::foreign_zone

@@ -93,7 +93,7 @@ CpuChoice Policy::pick(const topolet_pick_request& picking) const {
   const ForeignZone zone = read_foreign_zone(picking.request->workload->pod_annotations);
   if (!zone.error.empty() || zone.cpus.empty()) return {};
   Set usable = zone.cpus & Set(picking.usable);
-  // What cannot be met is told once the CPUs are chosen.
+  // A choice that cannot be followed is reported once the CPUs are chosen.
   if (are_chosen) {
     if (!usable.empty()) return {};
     return {{}, "", "none of " + sdk::cpu_names(zone.cpus) + ", which " + chosen_by(zone) + ", is free there"};

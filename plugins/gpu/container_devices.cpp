@@ -71,21 +71,21 @@ std::vector<std::string> listed_items(std::string_view value) {
   return addresses;
 }
 
-/// What reasons call a device that a container names. Values of variables and annotations are secrets: an item of one
-/// is called by its position and, once it is found, by the name that the machine has for it.
+/// A device's name in reasons. Values of variables and annotations are secrets: an item of one is called by its
+/// position and, once it is found, by the name that the machine has for it.
 struct Label {
   std::string text;
   bool hides_a_value = false;
 };
 
-/// Of a path or a CDI name in the request, which is no secret.
+/// Labels a path or a CDI name in the request, which is not a secret.
 Label label_of_name(std::string_view name) { return {.text = std::string(name)}; }
 
 Label label_of_item(std::size_t position, std::size_t count, const std::string& variable) {
   return {count == 1 ? variable : "item " + std::to_string(position + 1) + " of " + variable, true};
 }
 
-/// Of a number in a range.
+/// Labels a number in a range.
 Label label_in_range(std::size_t position, std::size_t count, const Label& range_label) {
   return count == 1 ? range_label : Label{"device " + std::to_string(position + 1) + " of " + range_label.text, true};
 }

@@ -33,7 +33,7 @@ std::vector<UsableNode> usable_nodes(const topolet_pick_request& picking, const 
   return nodes;
 }
 
-/// What a node adds to those chosen so far: how many more devices become local, and how much nearer all come.
+/// The gain of adding a node to those chosen so far: devices that become local, and how much nearer all devices get.
 struct LocalityGain {
   std::size_t local = 0;
   double nearness = 0;

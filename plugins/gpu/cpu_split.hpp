@@ -27,7 +27,7 @@ std::vector<CpuMinimum> split_among_nodes(const topolet_pick_request& picking, c
 /// If the chosen CPUs are local to fewer devices than free ones would be: says so. Empty otherwise.
 std::string missed_devices(const topolet_pick_request& picking, const ContainerDevices& container, const Rules& rules);
 
-/// Whether the CPUs have been chosen already, and are only to be judged.
+/// Returns true if the CPUs have been chosen already, and are only to be judged.
 bool has_chosen_cpus(const topolet_pick_request& picking);
 
 /// False if every choice of CPUs is equally near to any device, as among those of one node.

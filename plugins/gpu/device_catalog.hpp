@@ -35,7 +35,7 @@ class DeviceCatalog {
 
   const Inventory& inventory() const { return inventory_; }
 
-  /// What this machine's files say; null if the topology is another machine's, as in a simulation.
+  /// Returns the contents of this machine's files; null if the topology is another machine's, as in a simulation.
   const Inventory* machine_files() const;
 
   std::optional<DeviceRef> by_name(std::string_view os_device) const;

@@ -34,7 +34,7 @@ struct NodeRoom {
   }
 };
 
-/// What it costs to take a container's CPUs from a candidate. Compared as it stands, the least first.
+/// The cost of taking a container's CPUs from a candidate. Compared member by member, the lowest first.
 struct Cost {
   std::size_t headroom = 0;  ///< CPUs that unused GPUs will want
   /// At nodes with GPUs: by how much fewer CPUs are left free than the emptiest node has. Who fills one node after the

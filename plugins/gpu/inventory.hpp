@@ -1,4 +1,4 @@
-// What the files of this machine say about its devices: /sys, /proc, /dev and the CDI specs. Plain values.
+// The devices of this machine as its files describe them: /sys, /proc, /dev and the CDI specs. Plain values.
 #pragma once
 
 #include <topolet/policy.hpp>
@@ -30,7 +30,7 @@ struct DeviceLocation {
   std::optional<std::uint32_t> node = {};  ///< OS index of the NUMA node, if the kernel knows it
 };
 
-/// What the kernel and its drivers say.
+/// Devices as reported by the kernel and its drivers.
 struct KernelDevices {
   std::string online;                                            ///< CPU list; empty if unknown
   std::string present;                                           ///< CPU list, including offline CPUs
@@ -58,7 +58,7 @@ CdiRegistry read_cdi(const Roots& roots);
 /// Differs after a spec was added, removed or written. Cheap: reads names, sizes and times only.
 std::string cdi_fingerprint(const Roots& roots);
 
-/// Whether a name in /dev has come or gone since `devices` was read. Cheap, too.
+/// Returns true if a name in /dev has come or gone since `devices` was read. Cheap, too.
 bool has_changed(const KernelDevices& devices);
 
 /// Everything known about this machine's devices besides its topology.

@@ -17,7 +17,7 @@ struct LocalCpus {
   bool has_node = false;
 };
 
-/// Of the devices whose local CPUs are not simply those of their nodes.
+/// Returns the devices whose local CPUs are not simply those of their nodes.
 std::vector<LocalCpus> local_cpus_of(const topolet_topology& topology, const ContainerDevices& container);
 
 /// If all devices are local to CPUs without a node: one verdict for each candidate, by the share of the CPUs that are

@@ -100,7 +100,7 @@ bool starts_with_any(std::string_view name, std::initializer_list<std::string_vi
                      [name](std::string_view prefix) { return name.starts_with(prefix); });
 }
 
-/// Whether the name or type that a driver or library gives to the device says that it computes.
+/// Returns true if the name or type that a driver or library gives to the device is that of an accelerator.
 bool has_accelerator_name(const topolet_os_device& device) {
   const std::string_view name = sdk::text(device.name);
   return device.kind == TOPOLET_OS_DEVICE_COPROCESSOR || sdk::text(device.subtype) == "gpu" ||

@@ -48,7 +48,7 @@ Closeness closeness(const topolet_topology& topology, const CpuNodes& nodes, con
 /// True for a GPU, an NPU or another accelerator; false for the plain display controller of a board.
 bool is_accelerator(const topolet_topology& topology, const DeviceRef& ref);
 
-/// What people call the device: "GPU", "NPU", "accelerator", "NIC", "disk" or "device".
+/// Returns the usual word for the device: "GPU", "NPU", "accelerator", "NIC", "disk" or "device".
 std::string_view noun_of(const topolet_topology& topology, const DeviceRef& ref);
 
 /// "node 1", "nodes 0-1", "the CPUs outside any node".

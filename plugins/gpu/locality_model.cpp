@@ -63,7 +63,7 @@ LocalityModel::LocalityModel(const topolet_request& request, const ContainerDevi
   notes_ = notes_text(not_counted);
 }
 
-/// Of a device whose own node has no CPUs; empty for others.
+/// Describes a device whose own node has no CPUs; empty for others.
 std::string LocalityModel::remote_node_text(const DeviceLocality& device) const {
   if (device.measured_from == device.local_nodes) return {};
   const std::string text = ": " + nodes_text(nodes_.os_indices(device.measured_from)) +
@@ -259,7 +259,7 @@ std::string LocalityModel::describe(const std::string& where, const LocalityScor
          verb_for(assignable) + " free";
 }
 
-/// Of the devices that are not local.
+/// Describes the devices that are not local.
 std::string LocalityModel::describe_remote(const LocalityScore& score) const {
   if (score.farthest == 0) return "";
   const bool is_one = devices_.size() - score.local == 1;

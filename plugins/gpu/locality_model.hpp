@@ -30,7 +30,7 @@ struct LocalityScore {
   std::int32_t penalty() const;
 };
 
-/// What a candidate offers to the devices.
+/// A candidate's nodes and CPUs, and how local the devices are to them.
 struct CandidateLocality {
   Nodes usable;                ///< its nodes that have assignable CPUs
   std::size_t assignable = 0;  ///< CPUs that may be assigned
@@ -47,7 +47,7 @@ class LocalityModel {
   std::size_t device_count() const { return devices_.size(); }
   const CpuNodes& nodes() const { return nodes_; }
 
-  /// Of the largest core.
+  /// Returns the threads of the largest core.
   std::size_t threads_per_core() const { return threads_per_core_; }
   /// On how many nodes the container can have CPUs of its own.
   std::size_t max_nodes() const;
@@ -56,18 +56,18 @@ class LocalityModel {
   /// a whole, if they suffice; else all.
   sdk::Set assignable(topolet_set free) const;
 
-  /// Of a candidate, for reason() and rejection() as well.
+  /// Rates a candidate; the result serves reason() and rejection() as well.
   CandidateLocality locality_of(const topolet_candidate& candidate) const;
-  /// Of `nodes` with these free CPUs. A container that cannot be on all of them is taken to be on the best ones.
+  /// Rates `nodes` with these free CPUs. A container that cannot be on all of them is taken to be on the best ones.
   LocalityScore score(const Nodes& nodes, topolet_set free) const;
-  /// Whether one of the devices is not local to any of `nodes`, however many CPUs the container has.
+  /// Returns true if one of the devices is not local to any of `nodes`, however many CPUs the container has.
   bool misses_a_device(const Nodes& nodes) const;
   bool is_local(std::size_t device, std::uint32_t node) const { return proximity(device, node).is_local; }
   bool is_local_to_any(std::uint32_t node) const { return devices_local_to(node) > 0; }
   std::size_t devices_local_to(std::uint32_t node) const { return node_localities_[node].local_devices; }
-  /// Of one device, 0 to 1; 1 is local.
+  /// Returns the nearness of one device, 0 to 1; 1 is local.
   double nearness_to(std::size_t device, std::uint32_t node) const { return proximity(device, node).nearness; }
-  /// Mean over all devices, 0 to 1.
+  /// Returns the mean nearness of all devices, 0 to 1.
   double nearness_of(std::uint32_t node) const { return node_localities_[node].nearness; }
 
   /// "2 of 3 GPUs are local", or "no GPU is local".
@@ -85,14 +85,14 @@ class LocalityModel {
  private:
   static constexpr std::uint32_t kUnknownDistance = std::numeric_limits<std::uint32_t>::max();
 
-  /// Of a device to a node.
+  /// The place of a device relative to a node.
   struct Proximity {
     std::uint32_t distance = kUnknownDistance;
     bool same_package = false;
     bool is_local = false;
     double nearness = 0;
   };
-  /// Of a node to all devices.
+  /// The place of a node relative to all devices.
   struct NodeLocality {
     std::size_t local_devices = 0;
     double nearness = 0;

@@ -1,4 +1,4 @@
-// What NVIDIA's management library (NVML) knows, if the machine has it.
+// GPUs as NVIDIA's management library (NVML) reports them, if the machine has it.
 #pragma once
 
 #include <map>

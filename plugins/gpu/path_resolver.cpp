@@ -74,7 +74,7 @@ std::optional<DeviceRef> PathResolver::device_of_kind(const DeviceKind& kind, st
     case LocateBy::kLink:
       return from_kernel(path);
     case LocateBy::kFunction: {
-      // What the kernel says of the device node is more reliable than counting.
+      // The kernel's information on the device node is more reliable than counting.
       if (const auto ref = from_kernel(path)) return ref;
       const auto n = parse_number(star);
       return n ? nth(catalog_.pci_functions(kind.pci_match), *n) : std::nullopt;
@@ -237,7 +237,7 @@ std::string PathResolver::why_unresolved(const DeviceKind& kind) {
   return kUnknown;
 }
 
-/// Of a device that the kernel knows, but the topology does not show.
+/// Explains why the topology lacks a device that the kernel knows; empty for others.
 std::string PathResolver::why_not_in_topology(std::string_view path) const {
   const Inventory* const files = catalog_.machine_files();
   if (files == nullptr) return {};
@@ -257,7 +257,7 @@ bool PathResolver::has_kfd_gpus() const {
   return !display_functions().empty() || !nodes_below(kDisplayDirectory, "").empty();
 }
 
-/// Of a path that should be hardware; empty for others.
+/// Explains why a path that should be a device is not one; empty for other paths.
 std::string PathResolver::why_missing(std::string_view path) const {
   if (path == kDisplayDirectory) return "no GPU was found in this directory";
   if (path == "/dev/infiniband") return "no device was found in this directory";

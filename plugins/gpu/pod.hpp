@@ -7,7 +7,7 @@
 
 namespace topolet::gpu {
 
-/// What is known of the containers of the pod that are placed already, and of those that are still to come.
+/// The containers of the pod that are placed already, and the CPUs of those that are still to come.
 struct Pod {
   sdk::Set nodes;                  ///< with CPUs of those that request something, by OS index
   bool uses_accelerators = false;  ///< one of them does

@@ -22,7 +22,7 @@ namespace {
 constexpr const char* kDefaultSysfs = "/sys";
 constexpr std::string_view kDefaultNvmlLibrary = "libnvidia-ml.so.1";
 
-/// Of a container that is placed anew the environment is not known, but the devices are that it was found to use.
+/// Adds the devices that a container was found to use: when it is placed anew, its environment is not known.
 void add_known_devices(const topolet_workload& workload, const DeviceCatalog& catalog, ContainerDevices& container) {
   if (!TOPOLET_HAS(&workload, used_devices)) return;
   for (std::size_t i = 0; i < workload.used_devices.count; ++i) {

@@ -51,7 +51,7 @@ class Policy {
   void tick(const topolet_tick_request& request, sdk::Wishes& wishes);
 
  private:
-  /// What has changed in the files since they were last read.
+  /// The parts of the files that have changed since they were last read.
   struct FileChanges {
     std::optional<KernelDevices> devices;
     std::optional<CdiRegistry> cdi;

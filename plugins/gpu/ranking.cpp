@@ -16,7 +16,7 @@ namespace {
 
 using Scores = std::vector<std::int32_t>;
 
-// What numa subtracts for each further node, and at most between sets of equally many nodes.
+// Points that numa subtracts for each further node, and at most between sets of equally many nodes.
 constexpr double kNodeCost = 30;
 constexpr double kDistanceCost = 29;
 constexpr double kWeight = Policy::kDefaultWeight;
@@ -90,7 +90,7 @@ class Scorer {
   Scores layered_scores(const Scale& scale) const {
     Scores scores(ranks_.size(), 0);
     std::int32_t lowest = TOPOLET_SCORE_MAX + 1;  // of the groups so far
-    // Of the net scores that the best candidate of each group so far has.
+    // The lowest, among the groups so far, of the best net score of each.
     double least_best_net = std::numeric_limits<double>::infinity();
     for (auto group = groups_.rbegin(); group != groups_.rend(); ++group) {
       compress_distances(group->second, scale, scores);

@@ -8,7 +8,7 @@
 
 namespace topolet::gpu {
 
-/// What a candidate offers to the devices.
+/// A candidate's locality, as far as it counts for the ranking.
 struct CandidateRank {
   std::size_t local = 0;      ///< devices that are local
   double nearness = 0;        ///< mean over all devices, 0 to 1

@@ -33,8 +33,8 @@ std::optional<std::string> parse_pci_address(std::string_view text);
 /// within one (/dev/disk/by-path/pci-0000:65:00.0-nvme-1).
 std::optional<std::string> find_pci_address(std::string_view path);
 
-/// What the pattern's '*' stands for in `text`: at least one byte, no '/'. For a pattern without '*' that equals the
-/// text: an empty string.
+/// Returns the part of `text` that the pattern's '*' matches: at least one byte, no '/'. An empty string for a pattern
+/// without '*' that equals the text.
 std::optional<std::string_view> match_pattern(std::string_view pattern, std::string_view text);
 
 /// The pattern with its '*' replaced by `star`.

@@ -13,7 +13,7 @@ bool keeps_cpus_together(const topolet_request& request, const Rules& rules) {
   return rules.split == Split::kCpus && request.exclusive != 0;
 }
 
-/// What the option adds to the reason of a candidate: where it decides, that is said.
+/// Returns the addition to a candidate's reason if `split = cpus` has an influence on its score.
 std::string split_text(const CandidateRank& rank, const std::vector<CandidateRank>& ranks) {
   const std::size_t narrowest = narrowest_width(ranks).value_or(rank.width);
   if (rank.width > narrowest) return "; split = cpus prefers " + sdk::counted(narrowest, "node") + " for all CPUs";

@@ -12,20 +12,20 @@ namespace topolet::gpu {
 
 enum class Affinity : std::uint8_t { kPrefer, kRequire };
 
-/// What is divided where no node has both the devices and room for all CPUs.
+/// The part that is divided if no node has both the devices and room for all CPUs.
 enum class Split : std::uint8_t {
   kDevice,  ///< some CPUs are beside the devices, the others elsewhere
   kCpus,    ///< nothing: all CPUs are on as few nodes as hold them, wherever the devices are
 };
 
-/// What the options ask for.
+/// The options that decide on verdicts.
 struct Rules {
   Affinity affinity = Affinity::kPrefer;
   Split split = Split::kDevice;
   bool whole_cores = false;  ///< numa.full-pcpus-only
 };
 
-/// What the reason of a rejection begins with: the option that another outcome needs changed.
+/// The beginning of a rejection's reason: the option to change for another outcome.
 constexpr const char* kRequireText = "affinity = require: ";
 
 using sdk::Verdict;

@@ -31,7 +31,7 @@ std::vector<std::string> kinds_of_pci_device(const topolet_topology& topology, s
   return {std::string(noun_of(topology, ref)) + " of " + vendor_of(device) + ' ' + std::to_string(device.device_id)};
 }
 
-/// Of a device without a PCI device.
+/// Returns the kinds of a device without a PCI device.
 std::vector<std::string> kinds_of_os_device(const topolet_topology& topology, std::uint32_t position) {
   const topolet_os_device& device = sdk::os_devices(topology)[position];
   std::vector<std::string> kinds = {"named " + without_number(sdk::text(device.name))};

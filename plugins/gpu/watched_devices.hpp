@@ -27,18 +27,18 @@ class DevicesByKind {
   std::map<std::string, Names> kinds_;
 };
 
-/// Whether so little is requested that nobody would use several devices with it. What is requested is told, or counted
-/// as a whole CPU.
+/// Returns true if the container requests less than a CPU, too little to use several devices. A request that is not
+/// known counts as a whole CPU.
 bool requests_less_than_a_cpu(const topolet_demand* demand);
 
 /// A container that has every device of a kind, of which there are several, and requests less than one CPU uses none of
 /// them: marks these.
 void mark_watched(const topolet_request& request, const DeviceCatalog& catalog, ContainerDevices& container);
 
-/// Whether it has devices and uses none.
+/// Returns true if the container has devices and uses none.
 bool watches_only(const ContainerDevices& container);
 
-/// What decides where it is placed: the devices that it uses, and those that it watches only if it uses none.
+/// Returns the devices that decide its place: those that it uses, or, if it uses none, those that it watches.
 ContainerDevices devices_to_be_near(ContainerDevices container);
 
 /// For the reason: which devices it is taken to watch, and why; empty if it uses all that it has.

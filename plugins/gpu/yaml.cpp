@@ -34,10 +34,10 @@ class Event {
   yaml_event_type_t type() const { return event_.type; }
   std::size_t line() const { return event_.start_mark.line + 1; }
 
-  /// Whether a document ends without '...'.
+  /// Returns true if a document ends without '...'.
   bool is_implicit_end() const { return event_.data.document_end.implicit != 0; }
 
-  /// Of a scalar.
+  /// Returns the text of a scalar.
   std::string text() const {
     return {reinterpret_cast<const char*>(event_.data.scalar.value), event_.data.scalar.length};
   }

@@ -12,7 +12,7 @@ std::size_t os_index_end(const topolet_topology& topology) {
   return topology.pu_count == 0 ? 0 : sdk::pus(topology)[topology.pu_count - 1].os_index + std::size_t{1};
 }
 
-/// Whether online CPUs of several cores share a cache; it may have offline ones, too.
+/// Returns true if online CPUs of several cores share a cache; it may have offline ones, too.
 bool has_several_cores(topolet_set cpus, const sdk::CoreMap& cores) {
   std::uint32_t first = TOPOLET_NONE;
   bool several = false;
@@ -116,7 +116,7 @@ CacheFit FreeByCache::fit(const std::vector<std::uint32_t>& nodes, bool outside_
     ++fit.caches;
   }
   if (cache == free.end() || wanted == 0) return fit;
-  // What is left over is taken from the smallest cache that has enough of it.
+  // The remainder is taken from the smallest cache that has enough.
   const auto smaller = std::partition_point(cache, free.end(), [wanted](std::size_t has) { return has >= wanted; });
   fit.rest = *std::prev(smaller) - wanted;
   ++fit.caches;

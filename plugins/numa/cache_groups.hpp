@@ -19,7 +19,7 @@ class CacheGroups {
   /// The group of an online CPU; CPUs that share no such cache are one group in each node.
   std::uint32_t group_of(std::uint32_t cpu) const { return cpu < group_by_cpu_.size() ? group_by_cpu_[cpu] : 0; }
   std::size_t group_count() const { return group_count_; }
-  /// Whether some node has more than one group; else they say no more than the nodes do.
+  /// Returns true if some node has more than one group; if not, groups and nodes are the same.
   bool divide_nodes() const { return divide_nodes_; }
 
  private:
@@ -30,7 +30,7 @@ class CacheGroups {
   bool divide_nodes_ = false;
 };
 
-/// What it takes to serve a request from the caches of some nodes.
+/// The caches that are needed to serve a request from some nodes.
 struct CacheFit {
   std::size_t caches = 0;  ///< the fewest that have as many free CPUs
   std::size_t rest = 0;    ///< free CPUs that would be left in the last of them: those are harder to use afterwards

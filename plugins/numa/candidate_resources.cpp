@@ -11,7 +11,7 @@ namespace {
 
 using sdk::Set;
 
-/// What is the same for all candidates of a request. "By position" is by a node's position in the topology.
+/// Values that are the same for all candidates of a request. "By position" is by a node's position in the topology.
 struct NodeTables {
   std::vector<std::uint32_t> position;               ///< by OS index of the node
   std::vector<std::uint32_t> package;                ///< by position; TOPOLET_NONE if unknown
@@ -54,7 +54,7 @@ void subtract_exclusive(const topolet_topology& topology, const topolet_ledger& 
   }
 }
 
-/// What shared containers request of CPUs outside any node, each in proportion to its CPUs there.
+/// Returns the requests of shared containers for CPUs outside any node, each in proportion to its CPUs there.
 std::int64_t shared_milli_on(const Set& cpus, const topolet_ledger& ledger) {
   std::int64_t milli = 0;
   for (const topolet_ledger_entry& entry : sdk::entries(ledger)) {
@@ -106,7 +106,7 @@ std::size_t count_packages(const std::vector<std::uint32_t>& positions, const No
   return packages.size() + unknown;
 }
 
-/// What CPUs outside any node, as a node of their own, add to the distances between `nodes` others.
+/// Returns the distance that CPUs outside any node, as a node of their own, add to `nodes` others.
 std::uint32_t distance_outside_nodes(std::size_t nodes) {
   constexpr std::uint32_t kToItself = 10;
   constexpr std::uint32_t kToOthers = 20;

@@ -1,4 +1,4 @@
-// What a candidate has to offer, in the numbers that matter to this policy.
+// The resources of a candidate, in the numbers that matter to this policy.
 #pragma once
 
 #include <topolet/policy.hpp>

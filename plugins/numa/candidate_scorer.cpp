@@ -17,7 +17,7 @@ constexpr std::int32_t kWorst = -100;
 constexpr std::int32_t kPerNode = 30;
 constexpr std::size_t kMostNodesCounted = 7;
 
-/// What the second best costs, and what the worst costs at most.
+/// Points that the second best loses, and the most that the worst can lose.
 struct Cost {
   std::int32_t least;
   std::int32_t most;
@@ -87,7 +87,8 @@ CandidateScorer::CandidateScorer(const topolet_topology& topology, const std::ve
     most_packages = std::max(most_packages, candidate.package_count);
     if (fits_if_empty(candidate)) fewest_nodes_ = std::min(fewest_nodes_, candidate.node_count);
   }
-  // What fits nowhere even on an empty machine is denied for what is missing, not for the number of nodes.
+  // A request that does not fit even on an empty machine is denied for the missing resource, not for the number of
+  // nodes.
   if (fewest_nodes_ == SIZE_MAX) fewest_nodes_ = most_nodes_;
   widened_by_memory_ = fewest_nodes_for_cpus < fewest_nodes_;
   by_package_ = options.align_by_socket && demand.alignment != Alignment::kSingleNumaNode && most_packages > 0 &&
@@ -217,13 +218,13 @@ CandidateScorer::Width CandidateScorer::width_of(const CandidateResources& candi
   return {by_package_ ? candidate.package_count : 0, candidate.node_count};
 }
 
-/// Whether a rejection names the nodes and their numbers. There are many sets of several nodes: if all are rejected
-/// with the same words, the denial that lists the different reasons stays readable.
+/// Returns true if a rejection names the nodes and their numbers. There are many sets of several nodes: if all are
+/// rejected with the same words, the denial that lists the different reasons stays readable.
 bool CandidateScorer::is_named(const CandidateResources& candidate) const {
   return candidate.node_count == 1 || candidate.node_count == most_nodes_;
 }
 
-/// What follows "node 0 has"; empty if the CPUs suffice.
+/// Returns the text after "node 0 has"; empty if the CPUs suffice.
 std::string CandidateScorer::cpu_rejection(const CandidateResources& candidate) const {
   const std::size_t required = demand_.required_cpus();
   if (!demand_.exclusive) return "";
@@ -240,7 +241,7 @@ std::string CandidateScorer::cpu_rejection(const CandidateResources& candidate) 
          " requests " + std::to_string(required);
 }
 
-/// What follows "node 0 has"; empty if memory and huge pages suffice, or are not bound.
+/// Returns the text after "node 0 has"; empty if memory and huge pages suffice, or are not bound.
 std::string CandidateScorer::memory_rejection(const CandidateResources& candidate) const {
   if (!demand_.binds_memory) return "";
   const std::int64_t required = demand_.required_memory();
@@ -295,7 +296,7 @@ std::int32_t CandidateScorer::node_penalty(const CandidateResources& candidate) 
   return kPerNode * static_cast<std::int32_t>(std::min(more, kMostNodesCounted));
 }
 
-/// What the rest of the pod would have of isolated CPUs here: parts of one are for nobody there.
+/// Returns the part of the rest of the pod that fits on isolated CPUs here, in whole CPUs.
 std::int64_t CandidateScorer::milli_on_isolated_cpus(const CandidateResources& candidate) const {
   const bool takes_some = demand_.exclusive && candidate.unshared_cpus == candidate.free_cpus;
   const std::size_t own = takes_some ? demand_.exclusive_cpus : 0;
@@ -303,7 +304,7 @@ std::int64_t CandidateScorer::milli_on_isolated_cpus(const CandidateResources& c
   return std::min(static_cast<std::int64_t>(left), demand_.rest_of_pod_milli / 1000) * 1000;
 }
 
-/// What is missing of CPUs for those of the pod that are still to come.
+/// Returns how badly CPUs are lacking for containers of the pod that are still to come; 0 if they are not.
 int CandidateScorer::cpus_missing_for_pod(const CandidateResources& candidate) const {
   const std::int64_t isolated = milli_on_isolated_cpus(candidate);
   const std::int64_t milli = demand_.rest_of_pod_milli - isolated;
@@ -411,7 +412,7 @@ std::string CandidateScorer::fit_text(const CandidateResources& candidate) const
          requested + ")";
 }
 
-/// What the candidate lacks, each item with a semicolon before it.
+/// Lists the shortages of the candidate, each after a semicolon.
 std::string CandidateScorer::shortage_text(const CandidateResources& candidate) const {
   std::string text;
   const auto add = [&text](const std::string& what) { text += "; " + what; };

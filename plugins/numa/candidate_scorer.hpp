@@ -29,7 +29,7 @@ class CandidateScorer {
   using Place = std::pair<Width, Nearness>;
   /// Caches, crowded CPUs, and those beside strangers.
   using Division = std::tuple<std::size_t, std::size_t, std::size_t>;
-  /// What the strategy compares, the best first: of packed CPUs those that leave the least of a shared cache over, then
+  /// The strategy's ranking, lowest first: with packed CPUs, those that leave the least of a shared cache over, then
   /// those of the fullest nodes.
   using Preference = std::pair<std::size_t, std::int64_t>;
   /// How far the pod's containers are, and what is missing for those that are still to come, the worse the more:
@@ -37,8 +37,8 @@ class CandidateScorer {
   using PodFit = std::pair<std::uint32_t, int>;
   using PlaceOfPod = std::pair<Place, PodFit>;
 
-  /// What a candidate should have beyond what it must have. Never more than some candidate has: a shortage that is the
-  /// same everywhere is no reason to prefer one candidate to another.
+  /// Resources that a candidate should have beyond the required ones. Never more than some candidate has: a shortage
+  /// that is the same everywhere is not a reason to prefer one candidate to another.
   struct Target {
     std::size_t exclusive_cpus = 0;
     std::int64_t shared_milli = 0;
@@ -51,12 +51,12 @@ class CandidateScorer {
   void set_target(const std::vector<CandidateResources>& candidates);
   bool has_cpus_if_empty(const CandidateResources& candidate) const;
   bool fits_if_empty(const CandidateResources& candidate) const;
-  /// Whether the container can run there at all.
+  /// Returns true if the container can run there at all.
   bool is_feasible(const CandidateResources& candidate) const;
   bool is_aligned(const CandidateResources& candidate) const;
   /// How far a feasible candidate misses the target, in thousandths; 0 if it does not.
   std::int64_t shortage(const CandidateResources& candidate) const;
-  /// What the packed and spread strategies compare: the CPUs, or the memory, that nobody has requested.
+  /// Returns the CPUs, or the memory, that nobody has requested: the packed and spread strategies compare them.
   std::int64_t uncommitted(const CandidateResources& candidate) const;
   /// Exclusive CPUs here would leave the shared containers with fewer CPUs than they request.
   bool crowds_out_shared(const CandidateResources& candidate) const;

@@ -71,7 +71,7 @@ std::vector<Cache> caches_of(const Cores& cores) {
   return caches;
 }
 
-/// Of the caches that `suffice`, the one with the fewest or the most threads, as the strategy says, the lowest among
+/// Returns the cache that `suffices` with the fewest or the most threads, as the strategy says, the lowest among
 /// equals; null if there is none.
 template <class Suffices>
 const Cache* best_cache(const std::vector<Cache>& caches, Strategy strategy, Suffices suffices) {
@@ -128,7 +128,7 @@ Cores partly_used_cores(const Cores& cores, std::size_t wanted) {
   return parts;
 }
 
-/// Whether to take each core, by position: those that do not exceed what is still wanted when their turn comes.
+/// Returns, for each core, whether to take it: each that does not exceed the number still wanted at its turn.
 std::vector<bool> first_fitting(const Cores& cores, std::size_t wanted) {
   std::vector<bool> taken;
   for (const Core* core : cores) {

@@ -67,7 +67,7 @@ void add_zone(const topolet_request& request, Demand& demand) {
     demand.note = sdk::node_names(zone.view()) + ", which the scheduler has chosen, cannot run anything: no CPUs";
 }
 
-/// Of the runtime's shares a thousandth of a CPU is lost in each container.
+/// Adds the rest of the pod's requests. The runtime's CPU shares lose a thousandth of a CPU in each container.
 void add_rest_of_pod(const topolet_request& request, Demand& demand) {
   const topolet_workload& workload = *request.workload;
   if (workload.pod_demand == nullptr || workload.demand == nullptr) return;
@@ -77,12 +77,12 @@ void add_rest_of_pod(const topolet_request& request, Demand& demand) {
   constexpr std::int64_t kLostMilli = 2;
   const std::int64_t milli = non_negative(workload.pod_demand->cpu_request_milli) - placed.milli - own_milli;
   demand.rest_of_pod_milli = milli <= kLostMilli ? 0 : milli;
-  // Of pods that are not Guaranteed it is not told.
+  // Known for Guaranteed pods only.
   const std::int64_t bytes = non_negative(workload.pod_demand->memory_request_bytes);
   demand.rest_of_pod_bytes = non_negative(bytes - placed.memory_bytes - demand.memory_bytes);
 }
 
-/// Whether exclusive containers of the pod may have isolated CPUs.
+/// Returns true if exclusive containers of the pod may have isolated CPUs.
 bool takes_isolated(const topolet_workload& workload, const PolicyOptions& options) {
   if (workload.qos != TOPOLET_QOS_GUARANTEED) return false;
   return options.gives_isolated || !sdk::value_of(workload.settings, kIsolatedSetting).empty();

@@ -1,4 +1,4 @@
-// What a container demands of the nodes it is placed on, and how strictly.
+// A container's demand on the nodes it is placed on, and how strict it is.
 #pragma once
 
 #include <topolet/policy.hpp>
@@ -27,8 +27,7 @@ struct Demand {
   std::int64_t pod_shared_milli = 0;
   std::int64_t pod_memory_bytes = 0;
   bool pod_is_placed = false;  ///< never with scope = container
-  /// What the pod requests beyond this container and those that are placed; 0 where it is not known, or with
-  /// scope = pod.
+  /// The pod's requests beyond this container and those that are placed; 0 if not known, or with scope = pod.
   std::int64_t rest_of_pod_milli = 0;
   std::int64_t rest_of_pod_bytes = 0;
   bool pod_takes_isolated = false;  ///< exclusive containers of its pod may have isolated CPUs
@@ -39,10 +38,11 @@ struct Demand {
 
   /// It requests nothing that can be counted, so any nodes will do.
   bool is_empty() const { return !exclusive && shared_milli == 0 && memory_bytes == 0 && huge_pages.empty(); }
-  /// Whether the container is denied rather than placed on more nodes than the policy allows.
+  /// Returns true if the container is denied rather than placed on more nodes than the policy allows.
   bool is_strict() const { return alignment >= Alignment::kRestricted && (exclusive || binds_memory); }
 
-  /// What must be available: of the whole pod where the policy is strict, since the pod is then admitted as a whole.
+  /// Returns the CPUs that must be available: for the whole pod if the policy is strict, since the pod is then admitted
+  /// as a whole.
   std::size_t required_cpus() const {
     return is_strict() ? std::max(exclusive_cpus, pod_exclusive_cpus) : exclusive_cpus;
   }

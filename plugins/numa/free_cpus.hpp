@@ -9,8 +9,8 @@
 
 namespace topolet::numa {
 
-/// Whether to take CPUs of different cores rather than whole cores; with kIdleFirst of those cores first that the
-/// fewest others are on.
+/// The choice between whole cores and CPUs of different cores; with kIdleFirst, those of the least used cores come
+/// first.
 enum class AcrossCores : std::uint8_t { kNo, kYes, kIdleFirst };
 
 /// CPUs are named by their position in the layout, which must outlive this. Wherever groups are ordered, those with the

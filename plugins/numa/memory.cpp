@@ -35,7 +35,7 @@ std::int64_t saturating_add(std::int64_t a, std::int64_t b) {
   return a > std::numeric_limits<std::int64_t>::max() - b ? std::numeric_limits<std::int64_t>::max() : a + b;
 }
 
-/// What the host counts on the `position`th of the nodes that a container's memory is bound to.
+/// Returns the host's share of memory for the `position`th of the nodes that a container's memory is bound to.
 std::int64_t equal_part(std::int64_t bytes, std::size_t position, std::size_t nodes) {
   const auto count = static_cast<std::int64_t>(nodes);
   const auto up_to = [&](std::int64_t parts) { return bytes / count * parts + bytes % count * parts / count; };
@@ -296,7 +296,7 @@ class Binding {
     nodes_.push_back(node);
   }
 
-  /// Whether with the node there is more of what is requested and still missing.
+  /// Returns true if the node would add to a resource that is requested and still missing.
   bool would_gain(std::size_t node) const {
     std::vector<std::size_t> with = nodes_;
     with.push_back(node);
@@ -326,7 +326,7 @@ class Binding {
   Set os_indices_;
 };
 
-/// Whether a package has CPUs of the node and some of `cpus`.
+/// Returns true if some package has CPUs of the node and some of `cpus`.
 bool share_a_package(const topolet_topology& topology, const topolet_node& node, topolet_set cpus) {
   for (std::size_t i = 0; i < topology.package_count; ++i) {
     const topolet_set package = topology.packages[i];

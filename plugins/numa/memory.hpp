@@ -71,10 +71,10 @@ class NodeMemory {
   /// How many of these nodes have CPUs and no memory of their own. `has_others`: with CPUs outside any node, which are
   /// one more.
   std::size_t count_without(const std::vector<std::uint32_t>& nodes, bool has_others) const;
-  /// What is local to these nodes together; a memory node that is local to several of them counts once.
+  /// Returns the memory local to these nodes together; a memory node that is local to several of them counts once.
   MemoryAmount amount(const std::vector<std::uint32_t>& nodes) const;
   MemoryAmount huge_pages(const std::vector<std::uint32_t>& nodes, std::int64_t page_bytes) const;
-  /// Of these nodes themselves, whose memory may be another's. A node counts once.
+  /// Returns the memory on these nodes themselves, which may be local to others. A node counts once.
   MemoryAmount amount_on(const std::vector<std::size_t>& nodes) const { return memory_.on(nodes); }
   MemoryAmount huge_pages_on(const std::vector<std::size_t>& nodes, std::int64_t page_bytes) const;
 

@@ -1,4 +1,4 @@
-// What is left of the nodes' memory where containers may have theirs on any of several nodes.
+// The memory left on nodes when containers may have theirs on any of several nodes.
 #pragma once
 
 #include <cstddef>
@@ -52,7 +52,7 @@ class NodeBooking {
     std::vector<Move> moves;
   };
 
-  /// Whether memory of others is on these nodes and could be on others instead.
+  /// Returns true if memory of others is on these nodes and could be on others instead.
   bool others_may_yield(const std::vector<std::size_t>& nodes) const;
   /// Takes as much as there is, up to `bytes`. Returns what it took, by position in `nodes`.
   std::vector<std::int64_t> take(const std::vector<std::size_t>& nodes, std::int64_t bytes);

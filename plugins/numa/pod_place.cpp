@@ -11,7 +11,8 @@ namespace {
 /// Nobody's pod is on more of them, as far as it matters; bounds what one candidate costs.
 constexpr std::size_t kMostParts = 8;
 
-/// Of the same pod, and no earlier attempt of the same container. Pods made by hand may have no uid.
+/// Returns true for another container of the same pod, not an earlier attempt of this one. Pods made by hand may have
+/// no uid.
 bool is_of_pod(const topolet_request& request, const topolet_ledger_entry& entry) {
   const topolet_workload& workload = *request.workload;
   return !sdk::text(workload.pod_uid).empty() && entry.mode != TOPOLET_MODE_FOREIGN &&
@@ -86,7 +87,7 @@ void PodPlace::add(std::uint32_t node, std::int64_t milli) {
   }
 }
 
-/// Of different nodes. A broken table may call them as near as a node is to itself.
+/// Returns the distance between different nodes. A broken table may have it as short as that of a node to itself.
 std::uint32_t PodPlace::distance(std::uint32_t from, std::uint32_t to) const {
   constexpr std::uint32_t kToItself = 10;
   constexpr std::uint32_t kSamePackage = 5;  // where the machine reports no distances

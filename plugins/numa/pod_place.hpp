@@ -8,7 +8,7 @@
 
 namespace topolet::numa {
 
-/// What the containers of the pod that are placed already request, all together.
+/// The total requests of the pod's containers that are placed already.
 struct PlacedOfPod {
   std::int64_t milli = 0;  ///< of CPUs
   std::int64_t memory_bytes = 0;

@@ -10,10 +10,10 @@
 
 namespace topolet::numa {
 
-/// Whether the candidate has nodes, and none outside `zone`.
+/// Returns true if the candidate has nodes, and none outside `zone`.
 bool is_in_zone(const topolet_candidate& candidate, const sdk::Set& zone);
 
-/// What is added to the reasons of candidates in the zone, and outside it.
+/// Texts that are added to the reasons of candidates in the zone, and outside it.
 inline constexpr const char* kInZone = "; it is in the zone that the scheduler has chosen";
 inline constexpr const char* kNotInZone = "; it is not in the zone that the scheduler has chosen";
 /// Why a candidate outside the zone is rejected (zone = require).

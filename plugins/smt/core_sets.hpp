@@ -8,7 +8,7 @@
 
 namespace topolet::smt {
 
-/// Whether any core has more than one thread.
+/// Returns true if any core has more than one thread.
 bool has_siblings(const sdk::CoreMap& map);
 /// The siblings of `cpus`, without `cpus` themselves.
 sdk::Set siblings_of(const sdk::CoreMap& map, topolet_set cpus);

@@ -1,4 +1,4 @@
-// What a container demands of the sibling threads of its CPUs, by its annotations and the options.
+// A container's demand on the sibling threads of its CPUs, by its annotations and the options.
 #pragma once
 
 #include <topolet/policy.hpp>

@@ -22,7 +22,7 @@ class Isolation {
   /// which is placed together with it; else 0. `whole`: the CPUs on free whole cores.
   sdk::Verdict score(const topolet_candidate& candidate, const sdk::Set& whole) const;
 
-  /// Whether the container can be isolated on `free` CPUs; `whole`: those of them that are on free whole cores.
+  /// Returns true if the container fits isolated on `free` CPUs; `whole`: those of them that are on free whole cores.
   bool fits(topolet_set free, const sdk::Set& whole) const;
 
   /// The part of `usable` to take CPUs from: whole cores. All of them, which leaves the choice to other policies,

@@ -26,7 +26,8 @@ struct PolicyOptions {
   bool pair = false;
   /// numa.full-pcpus-only: exclusive CPUs are whole cores.
   bool whole_cores = false;
-  /// What a request leaves of its last core stays idle. Otherwise the numa plugin has denied the request.
+  /// True if the CPUs of the last core beyond the request stay idle. If false, the numa plugin has denied such a
+  /// request.
   bool rounds_up = true;
   /// numa.distribute-cpus-across-cores: CPUs of different cores are taken first.
   bool spreads_over_cores = false;

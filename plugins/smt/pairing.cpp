@@ -92,8 +92,8 @@ void Pairing::add_sharer(const topolet_ledger_entry& entry) {
   }
 }
 
-/// Whether heavy containers should rather share CPU `a` than `b` of a core: the one that they have already, else the
-/// one with fewer light containers.
+/// Returns true if heavy containers should rather share CPU `a` than `b` of a core: the one that they have already,
+/// else the one with fewer light containers.
 bool Pairing::suits_heavy_better(std::uint32_t a, std::uint32_t b) const {
   if (heavy_containers_[a] != heavy_containers_[b]) return heavy_containers_[a] > heavy_containers_[b];
   return light_shared_containers_[a] != light_shared_containers_[b]

@@ -20,11 +20,11 @@ using sdk::Set;
 constexpr std::int32_t kHeavyWithoutConflict = 100;
 constexpr std::int32_t kHeavyWithFewConflicts = 50;
 constexpr std::int32_t kLightPaired = 20;
-// What it costs to use sibling threads of one core: more than the numa plugin's strategy and distance, and less than
+// Points lost for using sibling threads of one core: more than the numa plugin's strategy and distance, and less than
 // one more node.
 constexpr std::int32_t kFewOwnSiblings = 20;
 constexpr std::int32_t kAllOwnSiblings = 25;
-// What numa subtracts for each further node, and at most for the distance between nodes and its strategy.
+// Points that numa subtracts for each further node, and at most for the distance between nodes and its strategy.
 constexpr std::int32_t kNodeCost = 30;
 constexpr std::int32_t kOtherCost = 30;
 constexpr std::int32_t kBesideHeavy = 20;  // for one of which nothing is known
@@ -146,7 +146,7 @@ std::int32_t score_of(const NeighbourCounts& counts, Profile profile) {
   return kHeavyWithFewConflicts * (wanted - conflicts) / wanted;
 }
 
-/// What there is for a heavy container, one item for each kind of CPUs.
+/// Lists the CPUs for a heavy container, one item for each kind.
 std::vector<std::string> items_for_heavy(const NeighbourCounts& counts, bool shares) {
   const auto count = [&counts](Neighbours neighbours) { return counts[static_cast<std::size_t>(neighbours)]; };
   const std::size_t paired = count(Neighbours::kPaired);
@@ -205,7 +205,7 @@ std::string reason_of(const topolet_candidate& candidate, const NeighbourCounts&
   return items.empty() ? reason + "no free CPUs" : reason;
 }
 
-/// Of the best CPUs of each candidate, as many as the container requests.
+/// Counts the neighbours of the best CPUs of each candidate, as many CPUs as the container requests.
 std::vector<NeighbourCounts> neighbours_by_candidate(const topolet_request& request, const CoreMap& cores,
                                                      const Demand& demand) {
   const Pairing pairing(cores, *request.ledger, demand);
