@@ -1,5 +1,5 @@
 # shellcheck shell=bash disable=SC2034,SC2154 # workdir and results are shared between the files
-# What deploy/kubernetes has for a cluster, tried on a real apiserver.
+# Tests of the manifests in deploy/kubernetes on a real apiserver.
 # shellcheck source=scripts/lib/manifests_made.sh
 source scripts/lib/manifests_made.sh
 

@@ -18,7 +18,7 @@ make_root() {
   tidy_root "$root"
 }
 
-# What no program in the image reads. Licences stay.
+# Removes files that no program in the image reads. Licences stay.
 tidy_root() {
   local root=$1
   rm -rf "$root"/usr/share/{man,info,locale,lintian,bug,zoneinfo} "$root"/var/{cache,log,lib/{apt,dpkg}} "$root"/etc/apt \

@@ -1,5 +1,5 @@
 # shellcheck shell=bash disable=SC2034,SC2154 # constants and workdir are shared between the files
-# What topolet does with containers of CRI-O and of Docker: by hand through the CRI, and with a kubelet.
+# Tests of topolet with containers of CRI-O and of Docker: by hand through the CRI, and with a kubelet.
 
 # open_other_workdir RUNTIME: as open_workdir, with that runtime.
 open_other_workdir() {

@@ -9,7 +9,7 @@ kBuildPackages=(
   prometheus-cpp-dev libgtest-dev libgmock-dev libbenchmark-dev
 )
 kCheckPackages=(clang libclang-rt-14-dev clang-format abigail-tools)
-# Of scripts/package and its test.
+# The packages that scripts/package and its test need.
 kPackagingPackages=(dpkg-dev file gzip perl)
 kPackageCheckPackages=(man-db mandoc shellcheck zsh)
 kTidyPackages=(clang-tidy)

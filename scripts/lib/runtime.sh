@@ -9,7 +9,7 @@
 #   other-runtime  if the pods run in an existing runtime: its endpoint
 # The pods' cgroups belong below /$(basename WORKDIR).
 
-# Whether programs can be run from a directory. Containers need that, and /run and /tmp are often mounted noexec.
+# Tells whether programs can be run from a directory. Containers need that, and /run and /tmp are often mounted noexec.
 is_executable_place() {
   local probe
   probe=$(mktemp "$1/topolet-probe.XXXXXX") || return 1
