@@ -40,7 +40,7 @@ watch::v1::Delta delta(std::uint64_t generation, const std::string& pod, const s
   return made;
 }
 
-/// What a follower has been told: the events' names, and the newest data.
+/// The updates that a follower has received: the events' names, and the newest data.
 struct Told {
   std::vector<std::string> events;
   nlohmann::json last;

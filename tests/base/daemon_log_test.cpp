@@ -46,7 +46,7 @@ struct Pipe {
     in.reset(ends[0]);
     out.reset(ends[1]);
   }
-  /// What comes until the other end closes, or `last` has come.
+  /// Reads until the other end closes, or `last` has come.
   std::string read_until(const std::string& last) const {
     std::string text;
     std::array<char, 65536> bytes{};
@@ -63,7 +63,7 @@ struct Pipe {
   UniqueFd out;
 };
 
-/// What a daemon says, in a process of its own whose standard error is a pipe.
+/// Reads the log of a daemon, in a process of its own whose standard error is a pipe.
 class DaemonLogTest : public ::testing::Test {
  protected:
   /// Starts the process; `body` gives its exit code.

@@ -37,7 +37,7 @@ enum Frame : std::uint8_t {
 constexpr std::uint8_t kEndStream = 1;
 constexpr std::uint8_t kEndHeaders = 4;
 constexpr std::size_t kFrameHeaderBytes = 9;
-/// What gRPC takes in one frame.
+/// The longest frame that gRPC accepts.
 constexpr std::size_t kFrameBytes = 16 << 10;
 constexpr std::int64_t kFirstWindow = 65535;
 /// A message of that length is announced, and sent but for its end.
@@ -83,7 +83,7 @@ const std::string& version_path() {
   return kPath;
 }
 
-/// What one connection sends: bytes at the beginning, and then more for ever.
+/// The bytes that one connection sends: some at the beginning, and then others for ever.
 struct Sent {
   std::string first = {};
   /// `stream` is the next free one. Empty: nothing now.
@@ -443,7 +443,7 @@ pollfd BadConnection::work() {
   }
   open = open && (link_.unsent.empty() || send());
   if (!open) link_.socket.reset();
-  // Of a connection that reads nothing, the end shows when writing.
+  // For a connection that reads nothing, the end shows when writing.
   const int events = (reads ? POLLIN : 0) | (link_.unsent.empty() ? 0 : POLLOUT);
   return {link_.socket.get(), static_cast<short>(events), 0};
 }

@@ -7,7 +7,7 @@
 
 namespace topolet::bench {
 
-/// What a bad client can do, in words for --kinds.
+/// Returns the kinds of bad clients, for --kinds.
 std::vector<std::string> bad_client_kinds();
 
 /// Holds `connections` open that all do what `kind` says, as fast as the socket takes it, and connects again at once

@@ -14,7 +14,7 @@
 namespace topolet::bench {
 namespace {
 
-/// What the calls share.
+/// State that all calls share.
 struct Desk {
   grpc::AsyncGenericService service;
   std::unique_ptr<grpc::ServerCompletionQueue> queue;
@@ -24,7 +24,7 @@ struct Desk {
 /// So many calls are waited for at a time, so that none that comes has to wait for one of these.
 constexpr int kWaiting = 128;
 
-/// What gRPC needs for one call.
+/// The gRPC objects of one call.
 struct Exchange {
   grpc::GenericServerContext context;
   grpc::GenericServerAsyncReaderWriter stream{&context};

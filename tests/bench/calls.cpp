@@ -17,7 +17,7 @@
 namespace topolet::bench {
 namespace {
 
-/// Of each way in a round.
+/// The number of slices of each way in a round.
 constexpr std::size_t kSlices = 2;
 /// Slices of many calls at a time are longer, or their beginning and end would weigh too much.
 constexpr std::size_t kSliceTurns = 10;

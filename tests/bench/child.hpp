@@ -17,19 +17,19 @@ struct Resident {
   std::size_t peak_kib = 0;  ///< since the start or the last forget_peak()
 };
 
-/// What a process has passed to write() and its relatives: files, logs and wake-ups, but not sockets.
+/// The amounts that a process has passed to write() and its relatives: files, logs and wake-ups, but not sockets.
 struct Written {
   std::uint64_t calls = 0;
   std::uint64_t bytes = 0;
 };
 
-/// What the kernel says of a running process. The functions throw once it has ended.
+/// A running process, as the kernel describes it. The functions throw once it has ended.
 class Process {
  public:
   explicit Process(pid_t pid) : pid_(pid) {}
 
   pid_t pid() const { return pid_; }
-  /// Of all its threads, in the kernel and outside.
+  /// Returns the CPU time of all its threads, in the kernel and outside.
   std::chrono::nanoseconds cpu_time() const;
   Resident resident() const;
   void forget_peak() const;

@@ -48,10 +48,10 @@ struct Arrival {
 
 using Churn = std::vector<Arrival>;
 
-/// What is asked for together never exceeds `fill_percent` of the CPUs: before a pod arrives that would exceed it, pods
-/// end that are drawn from all that are there. A pod that wants a GPU while none is free waits for one, which is to say
-/// that a pod drawn from those with a GPU ends before it arrives. Depends on nothing but the options, and not on where
-/// pods are placed.
+/// Makes a churn whose pods never request more than `fill_percent` of the CPUs together: before a pod arrives that
+/// would exceed it, pods end that are drawn from all that are there. A pod that wants a GPU while none is free waits
+/// for one, which is to say that a pod drawn from those with a GPU ends before it arrives. The result depends on the
+/// options only, not on where pods are placed.
 Churn make_churn(const ChurnOptions& options);
 
 }  // namespace topolet::bench

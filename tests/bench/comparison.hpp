@@ -11,11 +11,11 @@
 
 namespace topolet::bench {
 
-/// Of one way.
+/// The figures of one way.
 struct WayFigures {
   std::string way;
   bool has_process = false;  ///< somebody stands between the client and the runtime
-  /// Of all calls, by method.
+  /// The latencies of all calls, by method.
   std::map<std::string, std::vector<double>> latencies_us = {};
   /// One entry a round: "p50_us METHOD", "cpu_us", and what else a section measures.
   std::map<std::string, std::vector<double>> rounds = {};
@@ -40,7 +40,8 @@ struct Ratio {
   Interval interval;
 };
 
-/// What each round added to the direct way's median of the method. As many entries as both have.
+/// Returns, for each round, the latency that the way adds to the direct way's median of the method. As many entries as
+/// both have.
 std::vector<double> added_us(const Comparison& comparison, const WayFigures& way, const std::string& method);
 /// topolet's ways over those of others: the latency that they add to the method, and these figures of the rounds.
 std::vector<Ratio> ratios(const Comparison& comparison, const std::string& method,

@@ -124,7 +124,7 @@ engine::Ledger ledger_with_containers(const topology::Topology& topology) {
     allocations.push_back(std::move(allocation));
   }
   ledger.load(std::move(allocations), {});
-  // What follows the pool leaves the CPUs that others have alone.
+  // Containers that follow the pool leave the CPUs that others have exclusively.
   ledger.assume_released({"uid-0", "main", 0, "sandbox-0"});
   return ledger;
 }

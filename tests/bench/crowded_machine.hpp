@@ -37,7 +37,7 @@ struct NamedWorkload {
   placement::Workload workload;
 };
 
-/// Of each kind that takes its own way through the plugins.
+/// Returns one workload of each kind that takes its own way through the plugins.
 std::vector<NamedWorkload> workloads_for(const MachineShape& shape);
 
 }  // namespace topolet::bench

@@ -27,10 +27,10 @@ class DaemonUnderTest {
   std::string log() const { return options_.log(); }
   std::string state_db() const { return options_.state_db(); }
   Process process() const { return daemon_->process(); }
-  /// Of the database with its write-ahead log.
+  /// Returns the size of the database with its write-ahead log.
   std::size_t database_bytes() const;
 
-  /// Of the last start.
+  /// Returns the time of the last start.
   std::chrono::steady_clock::time_point exec_time() const;
 
   void stop_daemon();

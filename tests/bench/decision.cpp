@@ -1,4 +1,4 @@
-// What one decision costs, by nodes × PUs × containers × plugins. Google Benchmark; decide_* is decide() alone, views
+// The cost of one decision, by nodes × PUs × containers × plugins. Google Benchmark; decide_* is decide() alone, views
 // for the plugins included, whole_* the same with the copy of the ledger and the hop to the policy thread.
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>

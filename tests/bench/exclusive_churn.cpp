@@ -44,7 +44,7 @@ constexpr std::int64_t kMostCpus = 3;
 constexpr std::int64_t kSharedMilli = 100;
 constexpr std::size_t kShownLogLines = 20;
 
-/// What one run differs by from the others of a matrix.
+/// The settings in which the runs of a matrix differ.
 struct Scene {
   std::string machine;
   unsigned update_ms = 0;

@@ -1,6 +1,6 @@
-// What a scheduler's calls cost inside topolet-extender: from the text of a request to that of its answer, without the
-// network and TLS, by names in a request × nodes that are known × zones of a node. Google Benchmark; the counters have
-// the percentiles of single calls, in microseconds.
+// The cost of a scheduler's calls inside topolet-extender: from the text of a request to that of its answer, without
+// the network and TLS, by names in a request × nodes that are known × zones of a node. Google Benchmark; the counters
+// have the percentiles of single calls, in microseconds.
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
 

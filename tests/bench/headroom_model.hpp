@@ -10,16 +10,17 @@
 
 namespace topolet::bench {
 
-/// Counts CPUs by node, and moves nobody. The headroom of a node are its CPUs by its GPUs, for each GPU that no pod
-/// has. A pod without a GPU goes to the node with the fewest CPUs free that holds it beside the headroom; if there is
-/// none, to the one that holds it and is left with most beside the headroom. A pod with a GPU goes to the GPU's node.
-/// What does not fit there goes to where most is free beside the headroom, one CPU after the other.
+/// Counts CPUs by node, and moves nobody. The headroom of a node consists of the CPUs by its GPUs, for each GPU that no
+/// pod has. A pod without a GPU goes to the node with the fewest free CPUs that holds it beside the headroom; if there
+/// is none, to the one that holds it and is left with most beside the headroom. A pod with a GPU goes to the GPU's
+/// node. CPUs that do not fit there are taken where most are free beside the headroom, one after the other.
 class HeadroomModel {
  public:
   /// `node_of_gpu`: by place in `nodes`, which are the CPUs of each node.
   HeadroomModel(std::vector<std::uint32_t> nodes, std::vector<std::size_t> node_of_gpu);
 
-  /// Whether all CPUs are on the node of the pod's GPU; without a GPU, on one node. There must be enough CPUs.
+  /// Admits the pod. Returns true if all its CPUs are on the node of its GPU; without a GPU, on one node. There must be
+  /// enough CPUs.
   bool admit(std::size_t pod, const Arrival& arrival);
   void end(std::size_t pod);
 

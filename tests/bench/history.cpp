@@ -1,4 +1,4 @@
-// What a long history costs: the commands that read it, the start, and keeping it below its limit.
+// The cost of a long history: for commands that read it, for the start, and for keeping it below its limit.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <fmt/ostream.h>

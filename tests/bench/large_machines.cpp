@@ -1,6 +1,6 @@
-// What decisions cost on machines with many nodes and devices, with 500 containers and the options that take longest:
-// each call of each plugin, one decision, what fits on all nodes, a create and a change of the machine as the engine
-// sees them.
+// The cost of decisions on machines with many nodes and devices, with 500 containers and the options that take longest:
+// each call of each plugin, one decision, the fit on all nodes, a create and a change of the machine as the engine sees
+// them.
 #include <fmt/format.h>
 #include <time.h>
 
@@ -77,7 +77,7 @@ double time_of(clockid_t clock, Run run) {
   return cpu_ms(clock) - began;
 }
 
-/// What was measured, by what it is.
+/// Measured times, by name.
 class Samples {
  public:
   void add(const std::string& what, double ms) { times_[what].push_back(ms); }
@@ -94,8 +94,8 @@ class Samples {
   std::map<std::string, std::vector<double>> times_;
 };
 
-/// What plugins see of requests. A view is made once for each request; the ledger's is made of that of the last
-/// decision, as PolicyThread does it.
+/// The views of requests that plugins see. A view is made once for each request; the ledger's is made from that of the
+/// last decision, as PolicyThread does it.
 class Views {
  public:
   explicit Views(std::shared_ptr<const topology::Topology> topology)
@@ -259,7 +259,7 @@ void measure_decisions(const MachineShape& shape, const plugin::LoadedConfig& se
   });
 }
 
-/// What one more container would get on each of the nodes.
+/// Measures the question how one more container would fit on each of the nodes.
 void measure_fits(const MachineShape& shape, const plugin::LoadedConfig& setup, const Limits& limits,
                   Samples& samples) {
   const std::shared_ptr<const topology::Topology> machine = machine_with_gpus(shape);

@@ -32,7 +32,7 @@ std::shared_ptr<grpc::Channel> connect(const std::string& socket) {
   return channel;
 }
 
-/// What is in flight for one script.
+/// The calls in flight for one script.
 struct Flight {
   Script* script = nullptr;
   Script::Step step;

@@ -45,7 +45,7 @@ class Script {
 /// One connection, one thread (the caller's), any number of calls under way at a time.
 class LoadClient {
  public:
-  /// What the kubelet gives most of its calls.
+  /// The deadline that the kubelet gives most of its calls.
   static constexpr std::chrono::seconds kDeadline{120};
 
   /// Connects to the socket. Throws if that fails. `deadline`: of each call.

@@ -31,7 +31,7 @@ constexpr std::int64_t kExclusiveMilli = 2000;
 constexpr std::size_t kCreates = 10;  ///< of each scene in a round
 constexpr std::chrono::milliseconds kQuiet(20);
 
-/// What one create did.
+/// The effects of one create.
 struct Observed {
   double create_us = 0;
   double start_us = 0;

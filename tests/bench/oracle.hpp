@@ -1,4 +1,4 @@
-// What would have been possible.
+// Placements that would have been possible.
 #pragma once
 
 #include <cstdint>
@@ -6,8 +6,8 @@
 
 namespace topolet::bench {
 
-/// Whether every one of `sizes` fits into one of `bins`, each of which holds what adds up to its number. Exact: branch
-/// and bound over what goes into one bin after the other, which remembers what led nowhere. Meant for few different
+/// Returns true if all `sizes` fit into `bins`, each of which holds sizes that add up to its number at most. Exact:
+/// branch and bound over the contents of one bin after the other, which remembers dead ends. Meant for few different
 /// sizes and little waste, where it takes microseconds.
 bool fits(std::vector<std::uint32_t> bins, std::vector<std::uint32_t> sizes);
 

@@ -21,7 +21,7 @@ class Population {
   void clear();
 
   std::size_t size() const { return container_ids_.size(); }
-  /// Of a container; empty if there is none.
+  /// Returns the id of some container; empty if there is none.
   std::string any_id() const { return container_ids_.empty() ? std::string() : container_ids_.back(); }
 
  private:

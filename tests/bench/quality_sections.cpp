@@ -22,7 +22,7 @@ double share(double part, std::uint32_t whole) {
 
 Figure count(const char* name, std::uint32_t value) { return {name, static_cast<double>(value), true}; }
 
-/// What every section tells of the pods that it counts.
+/// The figures of every section about the pods that it counts.
 struct Counts {
   std::uint32_t counted = 0;
   std::uint32_t denied = 0;
@@ -83,14 +83,14 @@ class Beside {
   explicit Beside(const QualityMachine& machine)
       : topology_(*machine.topology()), kubelet_(machine.topology()), nodes_(node_sizes(machine)) {}
 
-  /// Whether the pod is inside one node, in the model of the kubelet.
+  /// Returns true if the pod is inside one node, in the model of the kubelet.
   bool kubelet_in_node(std::size_t pod, const Arrival& arrival) {
     for (const std::size_t ended : arrival.ended_before) kubelet_.end(ended);
     const std::optional<CpuSet> cpus = kubelet_.admit(pod, arrival.cpus());
     return cpus && topology_.nodes_of(*cpus).size() == 1;
   }
 
-  /// Whether all that are there could be.
+  /// Returns true if all pods that are there could be.
   bool could_all(std::size_t pod, const Arrival& arrival) {
     for (const std::size_t ended : arrival.ended_before) live_.erase(ended);
     live_[pod] = arrival.cpus();
@@ -189,7 +189,7 @@ HeadroomModel headroom_model_of(const QualityMachine& machine) {
   return {std::move(cpus), std::move(node_of_gpu)};
 }
 
-/// Of the pods with a GPU that are counted.
+/// The figures of the counted pods with a GPU.
 struct GpuCounts {
   std::uint32_t counted = 0;
   std::uint32_t local = 0;
@@ -240,7 +240,7 @@ Figures measure_gpus(const Scene& scene, std::uint64_t seed) {
 
 namespace {
 
-/// What shared pods ask for on each node, in CPUs; one on several nodes counts on each by its CPUs there.
+/// Returns the CPUs that shared pods request on each node; one on several nodes counts on each by its CPUs there.
 std::vector<double> shared_by_node(const QualityMachine& machine, const Churn& churn) {
   std::vector<double> by_node;
   for (const topology::Node& node : machine.topology()->nodes) {
@@ -296,7 +296,7 @@ Figures measure_shared(const Scene& scene, std::uint64_t seed) {
 
 namespace {
 
-/// Of the nodes that either has, those that both have, 0 to 1.
+/// Returns the share of common nodes among all nodes of both, 0 to 1.
 double in_common(const topology::Topology& topology, const Placed& pod) {
   const NodeSet first = topology.nodes_of(pod.cpus);
   const NodeSet second = topology.nodes_of(pod.beside);
@@ -308,7 +308,7 @@ bool are_in_one_node(const topology::Topology& topology, const Placed& pod) {
   return topology.nodes_of(pod.cpus | pod.beside).size() == 1;
 }
 
-/// Of the pods that run.
+/// Returns the mean over the pods that run.
 double mean_in_common(const QualityMachine& machine) {
   double sum = 0;
   for (const auto& [unused, pod] : machine.pods()) sum += in_common(*machine.topology(), pod);

@@ -1,4 +1,4 @@
-// What is measured of how good places are: README.md beside this file defines each figure.
+// Measurements of placements: README.md beside this file defines each figure.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ struct Figure {
   bool is_count = false;
 };
 
-/// Of one churn, in the order of the table.
+/// The figures of one churn, in the order of the table.
 using Figures = std::vector<Figure>;
 
 /// One line of a table.

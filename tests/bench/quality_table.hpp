@@ -14,7 +14,7 @@ struct MeanAndSpread {
   double spread = 0;  ///< standard deviation of the churns (n - 1); 0 of one churn
 };
 
-/// Of the values that are a number; NaN if none is.
+/// Computes them from the values that are a number; NaN if none is.
 MeanAndSpread mean_and_spread(const std::vector<double>& values);
 
 /// Prints a line as soon as it is known.

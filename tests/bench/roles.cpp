@@ -43,7 +43,7 @@ void run_command(const std::string& log, const std::string& machine, std::vector
 using Arguments = std::vector<std::string>;
 using Run = std::function<void(const Arguments&)>;
 
-/// What runtime_role() wrote.
+/// Parses the arguments that runtime_role() wrote.
 RuntimeOptions runtime_options(const Arguments& arguments) {
   return {.held_calls = std::stoul(arguments.at(1)),
           .update_time = std::chrono::milliseconds(std::stol(arguments.at(2))),

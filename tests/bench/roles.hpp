@@ -1,4 +1,4 @@
-// What the processes of a benchmark do besides measuring.
+// The processes of a benchmark, apart from the one that measures.
 #pragma once
 
 #include <chrono>

@@ -50,7 +50,7 @@ ObservedContainer::State state_after(MemoryRuntime::Change change, const MemoryR
                                                                     : ObservedContainer::State::kExited;
 }
 
-/// What the calls share.
+/// State that all calls share.
 struct Desk {
   explicit Desk(const RuntimeOptions& asked) : options(asked) {}
   void tell_judge(MemoryRuntime::Change change, const MemoryRuntime::Container& container);
@@ -89,7 +89,7 @@ std::string verdict(const Judge& judge) {
       .dump();
 }
 
-/// What gRPC needs for one call.
+/// The gRPC objects of one call.
 struct Exchange {
   grpc::GenericServerContext context;
   grpc::GenericServerAsyncReaderWriter stream{&context};
@@ -126,7 +126,7 @@ class ServedCall {
   grpc::ByteBuffer message_;
   Step step_ = Step::kArriving;
   std::size_t pushed_ = 0;
-  // Of an update:
+  // Used by updates only:
   std::optional<grpc::Alarm> alarm_;
   std::string container_id_;
   std::chrono::system_clock::time_point answered_at_;

@@ -1,4 +1,4 @@
-// What daemon_load measures. Each section prints tables and returns the same as JSON.
+// The sections of daemon_load. Each prints tables and returns the same as JSON.
 #pragma once
 
 #include <cstddef>

@@ -67,7 +67,7 @@ std::string in_time_of_story(std::string text) {
   return text;
 }
 
-/// What is not the same in every run.
+/// Returns true for columns that differ from run to run.
 bool is_measured(const std::string& column) {
   return column == "file_mib" || (column.size() > 3 && column.substr(column.size() - 3) == "_us");
 }

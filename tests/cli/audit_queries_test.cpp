@@ -1,5 +1,5 @@
-// What the queries of docs/audit.md and store/queries answer about a history with every event and every reason code,
-// against what the test itself knows of the history that it has made up.
+// Answers of the queries in docs/audit.md and store/queries about a history with every event and every reason code,
+// compared with those that the test computes from its own record of that history.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -57,7 +57,7 @@ std::vector<std::string> reason_codes() {
   return codes;
 }
 
-/// What gpu may say of the winner, and whether that is a device which is not local to all CPUs.
+/// Reasons that gpu may give for the winner, and whether each is about a device that is not local to all CPUs.
 const std::vector<std::pair<std::string, bool>> kGpuWords = {
     {"node 1: no GPU is local, distance 20; node 0: 1 of 1 GPU is local", true},
     {"node 0: 1 of 1 GPU is local; node 1: no GPU is local, distance 20", false},

@@ -77,7 +77,7 @@ TEST(ConfigKubelet, KeepsNothingBackForSharedContainersThatNobodyDisplaces) {
   }
 }
 
-// What the daemon's own engine grants to containers of one CPU is what the kubelet may admit.
+// The kubelet may admit as many containers of one CPU as the daemon's own engine grants.
 TEST(ConfigKubelet, IsWhatCanBeGranted) {
   const TempDir directory;
   const std::string config =

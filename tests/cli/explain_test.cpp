@@ -46,7 +46,7 @@ class ExplainTest : public ::testing::Test {
     EXPECT_TRUE(store_->add(store::OutcomeRow{decision, 2, "bound", container_id, 0, ""}).has_value());
     return decision;
   }
-  /// What was seen of a container, which decides nothing.
+  /// Records an observation of a container, without a decision.
   std::int64_t recorded(const std::string& event, const std::string& pod, const std::string& uid,
                         const std::string& reason, const std::string& container_id = "") {
     store::DecidedRow row = row_of(pod, "main", uid);
@@ -60,7 +60,7 @@ class ExplainTest : public ::testing::Test {
   }
   void end(std::int64_t decision) { EXPECT_TRUE(store_->add(store::EndedRow{decision, 3, 1, "removed"}).has_value()); }
 
-  /// What was logged of the annotations of the pod.
+  /// Records the warnings logged about the annotations of the pod.
   void warned(const std::string& uid, const std::string& json) {
     const store::Columns pod = {{"sandbox_id", "sandbox-" + uid}, {"pod_uid", uid},
                                 {"pod_namespace", "prod"},        {"pod_name", "web"},

@@ -1,4 +1,4 @@
-// What `topolet status` says of a topoletd that answers as a test wants.
+// `topolet status` against a topoletd that answers as a test wants.
 #pragma once
 
 #include <grpcpp/grpcpp.h>

@@ -39,7 +39,7 @@ std::string without(std::string text, const std::string& part) {
 
 class MapTest : public ::testing::Test {
  protected:
-  /// What `topolet simulate` draws, with names as `topolet map` has them.
+  /// Draws a map with `topolet simulate`, with names as `topolet map` has them.
   std::string simulate(const std::string& machine, const std::string& story, std::vector<std::string> more = {}) {
     std::vector<std::string> words = {"--topology",  machine,
                                       "--workload",  state_.directory().write("story.jsonl", story),
@@ -132,7 +132,7 @@ TEST_F(MapTest, DrawsAgainWhatHasChanged) {
     text << std::ifstream(state_.file("watched")).rdbuf();
     return text.str();
   };
-  // Of the changes, which are made one by one, it may have seen some by themselves.
+  // The changes are made one by one, so it may have seen some of them separately.
   const auto wait_for = [&](const std::string& end) { return eventually([&] { return watched().ends_with(end); }); };
   ASSERT_TRUE(wait_for(before)) << watched();
   EXPECT_EQ(watched(), before);

@@ -47,7 +47,7 @@ class SqueezedTest : public ToldStory {
   void simulate(const std::string& story) {
     ToldStory::simulate("numa:1 core:5 pu:1", story, "[placement]\nreserved-cpus = 0\n");
   }
-  /// What `ps` says of a pod, in one of its columns.
+  /// Returns one column of `ps` for a pod.
   std::string told(const std::string& pod, const std::string& column) const {
     for (const json& row : answer({"ps"})) {
       if (row["pod"] == pod) return row.value(column, "it has no such column");

@@ -1,4 +1,4 @@
-// What a program learns of its rights, from an API server in virtual time.
+// A program's review of its rights, against an API server in virtual time.
 #include "cluster/api/access_review.hpp"
 
 #include <gmock/gmock.h>

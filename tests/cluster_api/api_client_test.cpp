@@ -74,7 +74,7 @@ class ApiClientTest : public ::testing::Test {
   ApiAnswer get_node() { return ask({.verb = "get", .path = kNodes + "/n1"}); }
   void advance(milliseconds time) { topolet::testing::advance(loop_, clock_, time); }
 
-  /// What a reflector has told, as "list a,b" and "ADDED c".
+  /// Follows with a reflector, and notes its events as "list a,b" and "ADDED c".
   void follow(seconds duration = seconds(300)) {
     Reflector::Handlers handlers;
     handlers.on_list = [this](const std::vector<json>& objects) {

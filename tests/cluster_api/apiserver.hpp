@@ -8,10 +8,10 @@
 //   … a client with server.url(), server.ca_pem() and the token …
 //   EXPECT_TRUE(server.wait_for([&] { return server.requests("WATCH", "/api/v1/pods").size() == 1; }));
 //
-// What it speaks: HTTP/1.1 with keep-alive, over TLS 1.2 or 1.3, without ALPN; JSON only, never compressed. GET, POST,
-// PUT, PATCH (merge patch), DELETE, and GET with watch=1 or watch=true. Errors are objects of kind Status, except that
-// an unknown path is 404 with plain text. `labelSelector` is refused with 400. Of subresources there is only the
-// binding of a pod; others are unknown paths.
+// Speaks HTTP/1.1 with keep-alive, over TLS 1.2 or 1.3, without ALPN; JSON only, never compressed. GET, POST, PUT,
+// PATCH (merge patch), DELETE, and GET with watch=1 or watch=true. Errors are objects of kind Status, except that an
+// unknown path is 404 with plain text. `labelSelector` is refused with 400. The only subresource is the binding of a
+// pod; others are unknown paths.
 #pragma once
 
 #include <chrono>
@@ -48,7 +48,7 @@ class ApiServer {
     /// How a watch is told that its resourceVersion has expired: by an answer with the HTTP code 410, or by 200 and an
     /// event of type ERROR whose object is a Status of code 410. The real server does either.
     bool expired_watch_gets_event = true;
-    /// Of the times here and in versions, and of how long a watch or a misbehaviour lasts.
+    /// The clock of times here and in versions, and of the length of a watch or a misbehaviour.
     Clock clock = {};
   };
 
@@ -162,7 +162,7 @@ class ApiServer {
   /// Watches that are open go on.
   void compact();
 
-  // What clients did.
+  // Requests and watches of clients.
 
   std::vector<Request> requests() const;
   /// Those of one method (as in Request; empty: any) whose path begins so.

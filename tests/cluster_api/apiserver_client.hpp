@@ -221,7 +221,7 @@ class ApiServerTest : public ::testing::Test {
   bool is_watched(std::size_t watches = 1) {
     return server_.wait_for([&] { return server_.open_watches() == watches; });
   }
-  /// What is answered as time passes.
+  /// Lets time pass until the reply has come.
   Reply as_time_passes(std::future<Reply> reply) {
     while (reply.wait_for(std::chrono::milliseconds(1)) != std::future_status::ready)
       clock_.advance(std::chrono::milliseconds(1));

@@ -119,7 +119,7 @@ class ApiServer::Connection {
   bool has_ended() const { return has_ended_; }
 
  private:
-  /// What of a request is needed to answer it.
+  /// The parts of a request that are needed to answer it.
   struct Call {
     std::size_t log_index = 0;  ///< in Impl::requests
     std::string method;

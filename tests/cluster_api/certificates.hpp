@@ -17,7 +17,7 @@ struct Certificate {
 /// keys are EC P-256. What OpenSSL refuses is a std::runtime_error. Thread-safe after construction.
 class Ca {
  public:
-  /// What a certificate is for, and when it is valid, relative to now.
+  /// The owner and purpose of a certificate, and its validity relative to now.
   struct Subject {
     std::string common_name{};                 ///< of a client certificate, the user's name
     std::vector<std::string> organizations{};  ///< of a client certificate, the user's groups

@@ -33,8 +33,8 @@ std::string event_line(const char* type, const Json& object) {
   return Json{{"type", type}, {"object", object}}.dump() + '\n';
 }
 
-/// What a version is to a watch that selects some objects; empty: nothing. An object that no longer matches is deleted
-/// for it, in the last content that matched.
+/// Returns the line about a version for a watch that selects some objects; empty: none. An object that no longer
+/// matches is deleted for it, in the last content that matched.
 std::string version_line(const Version& version, const FieldSelector& selector) {
   const bool matched = version.type != ChangeType::kAdded && version.previous && selector.matches(*version.previous);
   const bool matches = version.type != ChangeType::kDeleted && selector.matches(version.object);

@@ -1,4 +1,4 @@
-// What the apiserver of the tests sends and receives, as text. It is written by hand so that it can be cut anywhere.
+// Requests and answers of the tests' apiserver as text. It is written by hand so that it can be cut anywhere.
 #pragma once
 
 #include <map>

@@ -309,7 +309,7 @@ Answer ObjectStore::list(const Location& location, const Query& query) const {
 
 namespace {
 
-/// What keeps an object from being written at a location whatever is stored there; nullopt: nothing does.
+/// Returns the reason why an object cannot be written at a location whatever is stored there; nullopt: none.
 std::optional<Answer> object_mistake(const ObjectStore::Location& location, const Json& object) {
   const Collection& collection = location.collection();
   if (!object.is_object()) return refused(400, "the body is not a JSON object");

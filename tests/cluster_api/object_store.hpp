@@ -18,7 +18,7 @@
 namespace topolet::testing {
 
 using Json = nlohmann::json;
-/// Of a request's target, decoded: {"watch", "1"}.
+/// The query of a request's target, decoded: {"watch", "1"}.
 using Query = std::map<std::string, std::string>;
 
 /// One kind of objects, and where they are served.
@@ -31,9 +31,9 @@ struct Collection {
   bool is_namespaced = false;
   /// Items of a list carry apiVersion and kind only if this is true, as those of custom resources do.
   bool is_custom = false;
-  /// Whether a PUT without metadata.resourceVersion replaces the object whatever its version, or is 422 Invalid.
+  /// True: a PUT without metadata.resourceVersion replaces the object whatever its version. False: it is 422 Invalid.
   bool allows_unconditional_update = true;
-  /// What fieldSelector may name, beside metadata.name and metadata.namespace; anything else is 400 BadRequest.
+  /// Fields that fieldSelector may name, beside metadata.name and metadata.namespace; anything else is 400 BadRequest.
   std::set<std::string> selectable_fields{};
   /// Says what is wrong with an object, for 422 Invalid; empty if nothing is.
   std::function<std::string(const Json&)> validate{};
@@ -44,7 +44,7 @@ struct Collection {
 /// requires.
 std::vector<Collection> default_collections();
 
-/// What a version of an object is to a watch.
+/// The kind of event by which a watch learns of a version.
 enum class ChangeType { kAdded, kModified, kDeleted };
 
 /// One version of an object as it was stored; a deletion has the object's last content with a resourceVersion of its
@@ -90,7 +90,7 @@ class ObjectStore {
     std::map<std::string, Json> objects;  ///< by NAMESPACE/NAME
     std::vector<Version> history;         ///< in the order of resource_version
   };
-  /// What a path names. `kept` is valid as long as the store.
+  /// The place that a path names. `kept` is valid as long as the store.
   struct Location {
     Kept* kept = nullptr;
     std::string name_space;  ///< empty: all, or none

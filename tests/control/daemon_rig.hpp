@@ -19,7 +19,7 @@ namespace topolet::testing {
 
 using integration::as_grpc;
 
-/// What plugin at-load does while it is loaded; for daemons started in the meantime.
+/// Sets how plugin at-load behaves while it is loaded, for daemons started in the meantime.
 class AtLoad {
  public:
   explicit AtLoad(const char* what) { ::setenv("TOPOLET_TEST_AT_LOAD", what, 1); }
@@ -42,9 +42,9 @@ class DaemonRig {
 
   std::string program = TOPOLET_DAEMON;
   std::string plugin_dir = TOPOLET_BROKEN_DIR;
-  /// What runs the command that follows it; none: nothing.
+  /// A command that runs the one that follows it; empty: none.
   std::vector<std::string> launcher;
-  /// What the configuration says beside the sockets: lines below [plugins] and of further sections.
+  /// Writes the configuration: the sockets, lines below [plugins] and further sections.
   void configure(const std::string& plugins, const std::string& placement = "", const std::string& daemon = "");
 
   /// Starts topoletd and waits until it serves, or has ended. False in that case.

@@ -67,7 +67,7 @@ class SecretsTest : public ::testing::Test {
     (*request.mutable_sandbox_config()->mutable_linux()->mutable_sysctls())[kElsewhere] = kElsewhere;
   }
 
-  /// What becomes of a create with that value in all variables, and others' annotations on the pod and the container.
+  /// Creates a container with that value in all variables, and others' annotations on the pod and the container.
   grpc::Status create(const std::string& pod, int cpus, const std::string& value,
                       const std::vector<std::pair<std::string, std::string>>& ours = {}) {
     integration::Pod sandbox;

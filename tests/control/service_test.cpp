@@ -36,7 +36,7 @@ std::vector<std::string> words_of(const std::string& command) {
 
 class ServiceTest : public ::testing::Test {
  protected:
-  /// What systemd does: all commands before it must end well, then the daemon.
+  /// Starts the daemon as systemd does: all commands before it must succeed.
   bool start_as_the_unit_says() {
     for (const std::string& command : values_of("ExecStartPre")) {
       Process before(with_our_topoletd(command), rig_.file("log"));

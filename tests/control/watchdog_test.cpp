@@ -1,4 +1,4 @@
-// What topoletd says of threads of its own that stand still.
+// Reports of topoletd about threads of its own that stand still.
 #include <gtest/gtest.h>
 
 #include <cstdlib>

@@ -72,7 +72,7 @@ class CallAdmissionTest : public ::testing::Test {
     return clock;
   }
 
-  /// What a call waits at the most while the runtime has few, and at all.
+  /// The longest wait of a call while the runtime has few, and the longest at all.
   static constexpr std::chrono::milliseconds kMoment{20};
   static constexpr std::chrono::milliseconds kLongest{1000};
   static constexpr std::chrono::milliseconds kMillisecond{1};

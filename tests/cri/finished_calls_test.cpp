@@ -1,4 +1,4 @@
-// What is told of each call when it is over.
+// Reports of each call when it is over.
 #include <gmock/gmock.h>
 
 #include <vector>

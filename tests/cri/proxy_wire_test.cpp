@@ -1,4 +1,4 @@
-// What a well-behaved gRPC library would not send, written onto the socket by hand.
+// Bytes that a well-behaved gRPC library would not send, written onto the socket by hand.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <malloc.h>

@@ -1,4 +1,4 @@
-// What must hold when calls cross each other, fail or get lost.
+// Guarantees that hold when calls cross each other, fail or get lost.
 #include <future>
 
 #include "core/engine/engine.hpp"

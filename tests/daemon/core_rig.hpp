@@ -32,7 +32,7 @@ namespace topolet::testing {
 
 using integration::as_grpc;
 
-/// What a create asks for.
+/// The request of a create.
 struct CreateSpec {
   std::string pod = "pod";
   std::string name = "main";
@@ -106,7 +106,7 @@ class CoreRig {
     engine_->read_ledger([work](const engine::Ledger&) { work(); });
   }
 
-  /// What plugins would have heard: "placed POD CPUS" and the like, in order.
+  /// Returns the events that plugins would have received: "placed POD CPUS" and the like, in order.
   std::vector<std::string> published_events() const TOPOLET_EXCLUDES(mutex_);
   /// A plugin wishes at the next tick that the pod's container be placed anew.
   void request_move(const std::string& pod) TOPOLET_EXCLUDES(mutex_);

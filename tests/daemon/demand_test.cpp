@@ -1,4 +1,4 @@
-// What containers ask for, from the wire to the runtime: annotations, resizes, restarts, whole pods.
+// Demands of containers, from the wire to the runtime: annotations, resizes, restarts, whole pods.
 #include <algorithm>
 #include <future>
 

@@ -1,4 +1,4 @@
-// What fits, asked of an engine that goes on placing containers.
+// Questions about what fits, put to an engine that goes on placing containers.
 #include <future>
 #include <memory>
 #include <utility>

@@ -1,4 +1,4 @@
-// What the annotations of a pod may take, by its namespace: through a whole life, from the wire to the runtime.
+// The effect of a pod's namespace on its annotations: through a whole life, from the wire to the runtime.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// What topoletd says is ill, of what it knows.
+// The problems that topoletd reports, from the facts that it knows.
 #include "core/daemon/illness.hpp"
 
 #include <gmock/gmock.h>
@@ -23,7 +23,7 @@ using ::testing::SizeIs;
 
 constexpr milliseconds kNow = std::chrono::hours(1000);
 
-/// Of a daemon that is well.
+/// Starts from a daemon without problems.
 class IllnessTest : public ::testing::Test {
  protected:
   IllnessTest() {

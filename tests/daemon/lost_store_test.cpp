@@ -142,7 +142,7 @@ TEST_F(LostStore, CountsOnTheDenialsThatItHad) {
 TEST_F(LostStore, LosesNothingOfWhatComesWhileItIsGone) {
   fs::remove_all(state());
   std::ofstream(state()) << "in the way";
-  // What is written until then goes with the file.
+  // Anything written until then goes with the file.
   ASSERT_TRUE(CoreRig::eventually([&] { return rig_.summary().store_degraded; }));
   const std::string while_gone = rig_.run({.pod = "while-gone", .cpus = 1});
   ASSERT_TRUE(rig_.stop_container(first_).ok());

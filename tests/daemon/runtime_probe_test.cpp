@@ -1,4 +1,4 @@
-// Whether a runtime counts as one that answers, by what becomes of the calls that it is asked.
+// The verdict on a runtime, answering or not, from the outcome of the calls made to it.
 #include "core/daemon/runtime_probe.hpp"
 
 #include <gtest/gtest.h>

@@ -74,7 +74,7 @@ TEST_F(ServiceManager, IsToldWhenItsSocketIsOnAnotherPath) {
 
 TEST_F(ServiceManager, MayBeAbsent) { EXPECT_EQ(*take_inherited_socket(path_), -1); }
 
-/// What is told to a service manager that listens, one message after the other.
+/// The messages that a listening service manager receives, in order.
 class Notifications : public ::testing::Test {
  protected:
   Notifications() : socket_(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0)) {

@@ -57,7 +57,7 @@ class TakeOverWords : public ::testing::Test {
     return read ? "" : read.error().message;
   }
 
-  /// What a successor says of a topoletd that answers in these words.
+  /// Returns a successor's verdict on a topoletd that answers in these words.
   std::string verdict_on(const std::string& words) const {
     const auto listening = cri::listen_on(take_over_path(options_), {.mode = 0600});
     EXPECT_TRUE(listening);

@@ -1,4 +1,4 @@
-// What becomes of calls that are for a leader which stands still.
+// The fate of calls for a leader that stands still.
 #include "cluster/extender/forwarder.hpp"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// What a pod gets on nodes that say who has CPUs of its own there, and of which kind.
+// Choices on nodes that publish who gets CPUs of its own there, and of which kind.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -43,7 +43,7 @@ class PreemptionCluster {
   std::string add_bound(Spec spec);
   void add_waiting(const Spec& spec);
   void add_budget(const std::string& label, const std::string& value, int allowed);
-  /// What each node has now, at once.
+  /// Publishes the present state of each node at once.
   void publish_now();
   void forget_zone(const std::string& uid);
   void begin_end(const std::string& uid);

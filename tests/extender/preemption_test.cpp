@@ -116,7 +116,7 @@ TEST_F(PreemptionTest, TheLowestPrioritiesAndThenTheFewest) {
 
 TEST_F(PreemptionTest, BudgetsAreKeptWhereTheyCanBe) {
   fill();
-  // Of those in the first zone no more than three may go.
+  // At most three of those in the first zone may go.
   cluster_.add_budget("zone", "0", 3);
   const auto chosen = victims(high_, some(0, 6));
   EXPECT_EQ(zones_of(chosen), std::set<int>{1});

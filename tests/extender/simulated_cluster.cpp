@@ -17,7 +17,7 @@ using api::ApiRequest;
 using api::text_field;
 
 constexpr const char* kZone = "topolet.io/zone";
-/// What a scheduler waits for an extender.
+/// The time for which a scheduler waits for an extender.
 constexpr Milliseconds kSchedulerPatience{5000};
 
 ApiAnswer answered(int status, json body = nullptr) {
@@ -63,7 +63,7 @@ struct SimulatedCluster::Node {
   std::shared_ptr<const NodeZones> published;
 };
 
-/// What a replica's code takes for the API server, its timers and its clock.
+/// The API server, the timers and the clock that a replica's code sees.
 class SimulatedCluster::ReplicaApi final : public api::Api {
  public:
   ReplicaApi(SimulatedCluster& cluster, Replica& replica) : cluster_(cluster), replica_(replica) {}
@@ -95,7 +95,7 @@ class SimulatedCluster::Replica {
         log_);
     election->start();
   }
-  /// What happens to the process: nothing while it is stopped, and nothing any more once it is dead.
+  /// Runs a task of the process: later while it is stopped, never once it is dead.
   void run(std::function<void()> task) {
     if (is_dead) return;
     if (is_stopped) {
@@ -181,7 +181,7 @@ json SimulatedCluster::pod_json(const Pod& pod) const {
   return object;
 }
 
-/// What a list shows may be as old as its reader allows.
+/// Returns the version that a list shows, which may be as old as its reader allows.
 std::uint64_t SimulatedCluster::shown_version(const std::string& path) {
   const std::string not_older = "&resourceVersionMatch=NotOlderThan&resourceVersion=";
   const std::size_t at = path.find(not_older);
@@ -367,7 +367,7 @@ void SimulatedCluster::retry(const std::string& name) {
 void SimulatedCluster::schedule(const std::string& name) {
   const auto found = pods_.find(name);
   if (found == pods_.end() || is_over()) return;
-  // What a scheduler knows of its pods is a little old, too.
+  // A scheduler's knowledge of its pods is a little old, too.
   if (!found->second->node.empty() && !happens(0.3)) return;
   const auto route = [this]() -> Replica* {
     Replica* asked = replicas_[static_cast<std::size_t>(pick(0, static_cast<int>(replicas_.size()) - 1))].get();

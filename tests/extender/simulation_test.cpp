@@ -20,7 +20,7 @@ TEST(SimulatedClusterTest, NoZoneIsPromisedTwice) {
   EXPECT_EQ(result.without_zone, 0U);
   EXPECT_EQ(result.left_promises, 0U);
   EXPECT_GE(result.bound, pods_to_bind());
-  // What it is about must have happened.
+  // The events that the test is about must have happened.
   EXPECT_GT(result.kills, pods_to_bind() / 500);
   EXPECT_GT(result.pauses, 0U);
   EXPECT_GT(result.terms, result.kills / 4);

@@ -1,4 +1,4 @@
-// What is promised to pods until their nodes count them.
+// Promises to pods until their nodes count them.
 #include "cluster/extender/zone_book.hpp"
 
 #include <gmock/gmock.h>
@@ -241,7 +241,7 @@ TEST_F(ZoneBookTest, WhatIsRememberedOfAPodIsWhatWasChosenForIt) {
   }
 }
 
-/// What nodes are ranked and filtered by is what a Binding would come to.
+/// Nodes are ranked and filtered by the result that a Binding would have.
 TEST_F(ZoneBookTest, FilterAndRankAgreeWithWhatIsChosen) {
   std::mt19937 random(1);
   const auto pick = [&random](int least, int most) { return std::uniform_int_distribution<int>(least, most)(random); };

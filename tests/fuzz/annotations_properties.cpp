@@ -94,7 +94,7 @@ bool is_list_of_nodes(const Json& json) {
   return json.is_array() && std::all_of(json.begin(), json.end(), is_node);
 }
 
-/// What topolet.io/zone says on the node n1: "ignored", "refused", or a list of nodes, which may be empty.
+/// Returns the meaning of topolet.io/zone on the node n1: "ignored", "refused", or a list of nodes, which may be empty.
 std::string expected_zone(const placement::Workload& workload) {
   const auto found = workload.pod_annotations.find(kZone);
   if (found == workload.pod_annotations.end()) return "";
@@ -168,7 +168,7 @@ std::string zone_violation(placement::Workload workload) {
   return not_permitted && !not_permitted->nodes ? "" : "the zone counts and is not permitted";
 }
 
-/// Of what is told about names that nobody reads.
+/// Returns a violation in the warnings about names that nobody reads.
 std::string misspelling_violation(const placement::Workload& workload) {
   constexpr std::size_t kMostLines = 9;
   constexpr std::size_t kLongest = 400;

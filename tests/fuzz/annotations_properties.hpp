@@ -1,4 +1,4 @@
-// What must hold for the annotations that a pod and its container bear, whatever they are.
+// Properties that hold for any annotations that a pod and its container bear.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// What must hold for a CDI spec, whatever it says.
+// Properties that hold for any CDI spec.
 #pragma once
 
 #include <string>

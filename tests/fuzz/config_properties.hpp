@@ -1,4 +1,4 @@
-// What must hold for the text of a configuration file, whatever it is.
+// Properties that hold for any text of a configuration file.
 #pragma once
 
 #include <string>

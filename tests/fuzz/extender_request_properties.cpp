@@ -86,7 +86,7 @@ std::string judge_promises(const json& object) {
     const auto view = book.view(name);
     for (std::size_t zone = 0; zone < available.size(); ++zone) {
       const std::int64_t free = view->free[zone].get(extender::kCpu);
-      // Of a container on several zones each keeps all that it may take.
+      // For a container on several zones, each zone keeps all that it may take.
       if (demand.policy == extender::ZonePolicy::kSingle && free < std::min<std::int64_t>(0, before[zone]))
         return "more is promised than there is";
     }

@@ -1,4 +1,4 @@
-// What the entries of libFuzzer share.
+// Declarations that libFuzzer's entries share.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// What must hold for the files in which the kernel names CPUs, whatever they say.
+// Properties that hold for any contents of the files in which the kernel names CPUs.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// What must hold for the lens on any bytes at all, checked against the complete CRI's generated parser.
+// Properties that hold for the lens on any bytes at all, checked against the complete CRI's generated parser.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// What must hold for the file of the state database, wherever it is damaged.
+// Properties that hold for the file of the state database, wherever it is damaged.
 #pragma once
 
 #include <string>

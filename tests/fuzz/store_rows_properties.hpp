@@ -1,4 +1,4 @@
-// What must hold for the rows that the state database has of allocations and pods, whatever is in their columns.
+// Properties that hold for the state database's rows of allocations and pods, with any values in their columns.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// What a socket has to say.
+// A check that a socket is silent.
 #pragma once
 
 #include <sys/socket.h>

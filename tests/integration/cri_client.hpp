@@ -20,7 +20,7 @@ namespace topolet::integration {
 
 namespace cri = ::runtime::v1;
 
-/// What a container asks for, as a pod's author writes it. The QoS class follows from it by the kubelet's rules.
+/// The resources of a container, as a pod's author writes them. The QoS class follows by the kubelet's rules.
 struct Resources {
   std::int64_t cpu_request_milli = 0;
   std::int64_t cpu_limit_milli = 0;
@@ -87,7 +87,7 @@ struct ExecOutput {
   std::string err;
 };
 
-/// What a create is asked with.
+/// Makes the request that creates a container.
 cri::CreateContainerRequest create_request(const Pod& pod, const ContainerSpec& spec);
 
 /// As the server sent it.
@@ -104,7 +104,7 @@ class CriClient {
 
   Result<cri::VersionResponse> version();
   Result<bool> has_image(const std::string& reference);
-  /// Whether the runtime makes its cgroups through systemd; false where it does not say.
+  /// Returns true if the runtime makes its cgroups through systemd; false if it does not say.
   Result<bool> uses_systemd_cgroups();
 
   Status run(Pod& pod);

@@ -30,7 +30,7 @@ std::uint32_t number_from(const char* variable, std::uint32_t otherwise) {
   return text == nullptr ? otherwise : static_cast<std::uint32_t>(std::strtoul(text, nullptr, 10));
 }
 
-/// What has just happened, for those who find something.
+/// The latest events, for the analysis of a failure.
 class Story {
  public:
   void tell(std::string what) {
@@ -91,8 +91,8 @@ class KillRunWithContainers : public TwoCpuNodeTest {
       slow.make_fast();
       daemon_->end(SIGKILL);
       story_.tell(fmt::format("kill {}", kill));
-      // What the runtime was asked for it does even if nobody waits any more, and should that take longer than a
-      // restart, nobody could tell.
+      // The runtime finishes a request even if nobody waits any more. Should that take longer than a restart, nobody
+      // could tell.
       ASSERT_TRUE(wait_until([this] { return !runtime_->is_updating(); }));
       slow.make_slow();
       ASSERT_NO_FATAL_FAILURE(serve()) << "after kill " << kill;
@@ -117,7 +117,7 @@ class KillRunWithContainers : public TwoCpuNodeTest {
       }
     }
     for (const PlacementRow& row : rows) {
-      // What crashed is kept for the next attempt as long as the pod is there.
+      // The allocation of a crashed container is kept for the next attempt as long as the pod is there.
       if (row.state == "crashed" || there.count(row.container_id) != 0) continue;
       all.push_back(fmt::format("{}/{} {} holds CPUs {}, but there is no container '{}'", row.pod, row.container,
                                 row.state, row.cpus.to_string(), row.container_id));
@@ -180,7 +180,7 @@ class KillRunWithContainers : public TwoCpuNodeTest {
     EXPECT_EQ(whole_pool(), pool_);
   }
 
-  /// What topolet has to say of the two of an overlap.
+  /// Prints topolet's explanation of both containers of an overlap.
   void explain(const Overlap& overlap) {
     for (const Task* task : {&overlap.alone, &overlap.other}) {
       const std::string pod = task->name.substr(0, task->name.find('/'));

@@ -87,7 +87,7 @@ void Daemon::use_plugins(const std::filesystem::path& plugin_dir, const std::fil
 }
 
 Status Daemon::start(const std::vector<std::string>& more_flags) {
-  // What is decided must not depend on how busy the machine is, an emulated one above all.
+  // Decisions must not depend on how busy the machine is, an emulated one above all.
   std::vector<std::string> command = {TOPOLET_DAEMON,
                                       "--daemon.listen=" + endpoint(),
                                       "--daemon.control=" + (directory_ / "control.sock").string(),

@@ -34,7 +34,7 @@ class PrivateRuntime {
   /// A bundle for each container that was started.
   std::filesystem::path tasks() const { return directory_ / "state/io.containerd.runtime.v2.task/k8s.io"; }
   std::string endpoint() const { return "unix://" + (directory_ / "containerd.sock").string(); }
-  /// Whether runc is changing the resources of a container, for whoever.
+  /// Returns true if runc is changing the resources of a container, for whoever.
   bool is_updating() const;
   CgroupNaming cgroups() const { return {"/" + directory_.filename().string(), false}; }
 

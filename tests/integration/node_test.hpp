@@ -64,7 +64,7 @@ class NodeTest : public testing::Test {
     return actor;
   }
 
-  /// What the container's process may use, by the kernel.
+  /// Returns the CPUs and memory nodes that the container's process may use, as the kernel says.
   ProcessCpuset kernel(const TestPod& actor) {
     const auto container = direct_->inspect(actor.container_id);
     EXPECT_TRUE(container.has_value()) << container.error().message;

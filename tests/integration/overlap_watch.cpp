@@ -74,7 +74,8 @@ bool OverlapWatch::has_its_cpus_alone(const Task& task, const CpuSet& cpus) cons
   return task.whole_cpus == cpus.size() && not_alone_.count(task.id) == 0;
 }
 
-/// What was read one after the other may never have been so at one moment. What is the same before and after has.
+/// Notes an overlap. Two readings may never have been true at one moment, so the first must be the same before and
+/// after.
 void OverlapWatch::compare(const Task& alone, const CpuSet& cpus, const Task& other) {
   const auto before = cpus_of_running(alone);
   const auto meanwhile = cpus_of_running(other);

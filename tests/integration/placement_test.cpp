@@ -192,7 +192,7 @@ TEST_F(ExclusiveTest, AnUpdateCannotReachACpuThatIsAnothersAlone) {
   EXPECT_EQ(kernel(web).cpus, pool_ - kernel(trader).cpus);
 }
 
-/// Of cgroup v1 and v2 alike. The hand writes the file again as soon as the container is elsewhere.
+/// Holds for cgroup v1 and v2. The hand writes the file again as soon as the container is elsewhere.
 TEST_F(ExclusiveTest, WhoMovesAContainerAgainAndAgainIsToldOnceAndNothingIsCalledExclusive) {
   const TestPod web = running("web", burstable(250, 64 * kMiB));
   const TestPod trader = running("trader", guaranteed(1000, 64 * kMiB));

@@ -12,7 +12,7 @@
 
 namespace topolet::integration {
 
-/// What the ledger and the kernel say of one running container.
+/// One running container as the ledger and the kernel have it.
 struct ContainerReading {
   std::string pod;
   std::string qos;
@@ -23,8 +23,8 @@ struct ContainerReading {
   ProcessCpuset inside;  ///< what the container itself reads
 };
 
-/// What is wrong between ledger and kernel, one sentence each; empty when they agree: every container's CPUs (and its
-/// memory nodes where topolet set them) are the ledger's, and no exclusive CPU is anybody else's.
+/// Returns the disagreements between ledger and kernel, one sentence each. They agree if every container's CPUs (and
+/// its memory nodes where topolet set them) are the ledger's, and no exclusive CPU is anybody else's.
 std::vector<std::string> disagreements(const std::vector<ContainerReading>& readings);
 
 struct PodGroupOptions {

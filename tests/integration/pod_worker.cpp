@@ -26,7 +26,7 @@ constexpr milliseconds kBetweenTries(20);
 constexpr milliseconds kBetweenKnocks(1);
 constexpr milliseconds kLongestLife(300);
 
-/// Whether the call may yet have been done, or was not done only because topoletd had no time for it.
+/// Returns true if the call may yet have been done, or was not done only because topoletd had no time for it.
 bool is_in_doubt(const Error& error) {
   return error.code == Code::kUnavailable || error.code == Code::kDeadlineExceeded || error.code == Code::kCancelled ||
          error.code == Code::kAborted;
@@ -93,7 +93,8 @@ void PodWorker::recover(const Error& error) {
   if (error.code != Code::kUnavailable || somebody_listens(workplace_.endpoint)) {
     std::this_thread::sleep_for(kBetweenTries);
   }
-  // What goes wrong after a restart goes wrong at once. A channel that failed waits before it connects again.
+  // Waits, so that a failure right after a restart is seen at once: a channel that failed waits before it connects
+  // again.
   while (!somebody_listens(workplace_.endpoint) && !workplace_.is_abandoned)
     std::this_thread::sleep_for(kBetweenKnocks);
   if (error.code == Code::kUnavailable) client_ = CriClient(workplace_.endpoint, kCallDeadline);

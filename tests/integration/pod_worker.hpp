@@ -1,4 +1,4 @@
-// What a kubelet does to one pod after another, at random.
+// A kubelet's calls for one pod after another, at random.
 #pragma once
 
 #include <atomic>
@@ -13,7 +13,7 @@
 
 namespace topolet::integration {
 
-/// What all workers have in common.
+/// The parts that all workers share.
 struct WorkerContext {
   std::string endpoint;
   CgroupNaming cgroups;
@@ -35,7 +35,7 @@ struct Tally {
 
 std::string to_string(const Tally& tally);
 
-/// What a worker's containers ask for.
+/// The kind of CPUs that a worker's containers request.
 enum class WorkerKind { kWholeCpus, kSharedCpus };
 
 /// Runs pods with one container in them, in several attempts; repeats what ended in doubt until topoletd has answered,
@@ -48,13 +48,13 @@ class PodWorker {
   void work();
 
   const Tally& tally() const { return tally_; }
-  /// What should never happen, in words.
+  /// Returns descriptions of events that should never happen.
   const std::vector<std::string>& failures() const { return failures_; }
 
  private:
   void remove_own_pods();
   bool run_pod();
-  /// Whether another attempt makes sense.
+  /// Returns true if another attempt makes sense.
   bool run_attempt(std::uint32_t attempt);
   std::optional<std::string> create(std::uint32_t attempt);
   std::optional<std::string> find(std::uint32_t attempt);
@@ -64,7 +64,7 @@ class PodWorker {
   void end_former_attempts();
 
   Resources any_resources();
-  /// Of `hundred` times, `of_hundred` times.
+  /// Returns true in `of_hundred` of a hundred cases, at random.
   bool happens(int of_hundred) { return number(1, 100) <= of_hundred; }
   int number(int least, int most) { return std::uniform_int_distribution(least, most)(dice_); }
   /// Nothing is asked for a while.

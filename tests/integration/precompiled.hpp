@@ -1,4 +1,4 @@
-// What the integration tests parse once. Include what you use; never this.
+// Headers that the integration tests parse once. Include the ones you use; never this.
 #pragma once
 
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-// What the kernel says of a process, read from /proc.
+// The cpuset of a process, read from /proc.
 #pragma once
 
 #include <sys/types.h>

@@ -30,7 +30,7 @@ struct AuditRow {
   std::string reason;
 };
 
-/// What a policy said of the candidate that won.
+/// A policy's opinion of the candidate that won.
 struct OpinionRow {
   std::string pod;
   std::string policy;

@@ -78,7 +78,7 @@ class MachineWatchTest : public ::testing::Test {
     return machines_.size();
   }
 
-  /// What happens between the watch's first look and the reading of the topology, and after that.
+  /// Actions between the watch's first look and the reading of the topology, and after that.
   std::function<void()> between_looks;
   std::function<void()> behind_topology;
   TempDir root_;

@@ -86,7 +86,7 @@ void write_kubeconfig(const std::string& path, const ApiServer& server, const st
   std::ofstream(path) << config.dump();
 }
 
-/// Of one that has bound the pod `waiting`.
+/// Scrapes an extender that has bound the pod `waiting`.
 std::optional<std::string> scrape_extender(const std::string& kubeconfig) {
   const TempDir folder;
   const Ca ca;

@@ -1,4 +1,4 @@
-// What decide() makes of annotations, of CPUs that a container had, and of CPUs that are not alike.
+// Decisions with annotations, with CPUs that a container had, and with CPUs that are not alike.
 #include "core/placement/reason_codes.hpp"
 #include "tests/placement/machine.hpp"
 

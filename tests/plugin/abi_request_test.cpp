@@ -247,7 +247,7 @@ TEST(AbiRequest, ShowsTheLedgerAndTheFreePartOfEachCandidate) {
   EXPECT_EQ(sdk::candidates(view.view())[2].distance, 62U);
 }
 
-/// What is shown of a ledger, but for its addresses.
+/// Describes a ledger as plugins see it, without its addresses.
 std::string described(const topolet_ledger& ledger) {
   std::string all = std::to_string(ledger.generation) + list(ledger.pool) + "\n";
   for (const topolet_ledger_entry& entry : sdk::entries(ledger)) {

@@ -28,7 +28,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 
-/// What somebody sees of a request, as text; the same of its parts below.
+/// Returns all that a plugin sees of a value, as text; the overloads do so for the parts of a request.
 std::string seen(topolet_set set) { return "[" + sdk::Set(set).to_string() + "]"; }
 std::string seen(topolet_str text) { return "'" + std::string(sdk::text(text)) + "'"; }
 std::string seen(topolet_strs strs) {
@@ -84,7 +84,7 @@ std::string seen(const topolet_request& request) {
   }
   return all + seen(request.topology->allowed);
 }
-/// Of the core's own values: all that could be shown of them.
+/// Returns all that could be shown of the core's own values.
 std::string all_of(const placement::PolicyRequest& request) { return seen(abi_view(request).view()); }
 
 /// A plugin that notes all that it is shown, and scores candidates by their positions.

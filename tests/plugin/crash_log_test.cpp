@@ -25,7 +25,7 @@ constexpr std::int64_t kMinute = 60000;
 
 class CrashLogTest : public ::testing::Test {
  protected:
-  /// What the file says after it was opened at `now_ms`.
+  /// Returns the file's contents after it was opened at `now_ms`.
   std::string kept(const std::string& text, std::int64_t now_ms) {
     directory_.write("crashes", text);
     log_ = *CrashLog::open(directory_.file("crashes"), now_ms);

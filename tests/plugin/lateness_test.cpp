@@ -1,4 +1,4 @@
-// What counts as late on a busy machine, and how a quarantine for that ends.
+// Calls that count as late on a busy machine, and the end of a quarantine for that.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -59,7 +59,7 @@ class Lateness : public ::testing::Test {
   }
 
   std::atomic<std::int64_t> now_ms_ = 0;
-  /// What a call is found to have used when it has taken its deadline by the clock.
+  /// The CPU time that a call is found to have used when it has taken its deadline by the clock.
   nanoseconds used_{};
   std::function<nanoseconds()> looked_at_;
   std::vector<std::string> quarantines_;

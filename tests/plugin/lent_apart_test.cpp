@@ -147,7 +147,7 @@ TEST_F(LentApart, LooksAtTheTopologyNowAndThenOnly) {
   EXPECT_THAT(host_.lines.str(), HasSubstr("the topology that plugins are lent was changed"));
 }
 
-/// What a plugin does to the pages at an address.
+/// An act of a plugin on the pages at an address.
 using Deed = int (*)(void* page, std::size_t bytes);
 constexpr Deed kUnmaps = &::munmap;
 constexpr Deed kHides = [](void* page, std::size_t bytes) { return ::mprotect(page, bytes, PROT_NONE); };

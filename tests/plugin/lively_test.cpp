@@ -1,4 +1,4 @@
-// What plugins may say after the pick and between decisions.
+// Statements of plugins after the pick and between decisions.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// What the tests of this room ask of plugins.
+// Helpers of this folder's tests that need plugins.
 #pragma once
 
 #include <gtest/gtest.h>

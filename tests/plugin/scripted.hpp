@@ -108,7 +108,7 @@ inline PluginVote vote(std::shared_ptr<PluginPolicy> plugin) {
 }
 inline PluginVote vote(const Scripted& made) { return vote(made.plugin); }
 
-/// What each plugin answered: its first reason, or its error.
+/// The answer of each plugin: its first reason, or its error.
 using Answers = std::vector<std::string>;
 
 /// A minimal decision: asks every plugin once.

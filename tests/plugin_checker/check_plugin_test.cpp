@@ -13,7 +13,7 @@ namespace {
 
 using testing::HasSubstr;
 
-/// Of a case that ends by itself: long, for a busy machine and sanitizers.
+/// The limit for a case that ends by itself: long, for a busy machine and sanitizers.
 constexpr std::chrono::seconds kPatience{300};
 
 struct Checked {

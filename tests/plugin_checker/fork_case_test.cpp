@@ -16,7 +16,7 @@ namespace {
 using testing::HasSubstr;
 using testing::StartsWith;
 
-/// What one case of a check said of the plugin that starts processes as `what` says.
+/// The result of one case of a check.
 struct Said {
   std::string outcome;
   std::string text;

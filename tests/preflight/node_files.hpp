@@ -29,7 +29,7 @@ struct ProgramEnd {
 
 class NodeFiles {
  public:
-  /// What is started or checked from here on notes there which runtime it uses.
+  /// Makes programs that are started or checked from here on note there which runtime they use.
   NodeFiles() { ::setenv("TOPOLET_RUN_DIR", files_.file("run").c_str(), 1); }
 
   /// '@' stands for the directory.
@@ -88,7 +88,7 @@ class NodeFiles {
     return daemon_->wait();
   }
   void kill() { daemon_.reset(); }
-  /// Of a topoletd that did not start.
+  /// Waits for the end of a topoletd that does not start, and returns its status.
   int end_of_start() { return daemon_->wait(); }
   std::string log() const { return read(files_.file(log_)); }
 

@@ -1,4 +1,4 @@
-// What may be given as a configuration file.
+// Files that may be given as a configuration.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>

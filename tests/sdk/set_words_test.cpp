@@ -1,4 +1,4 @@
-// What looks at 64 indices at a time, compared with what looks at one after the other.
+// Functions that handle 64 indices at a time, compared with those that handle one after the other.
 #include <topolet/policy/set_words.hpp>
 
 #include <gtest/gtest.h>

@@ -210,7 +210,7 @@ constexpr topolet_plugin_entry kWrongEntry = {
     TOPOLET_STR("wrong"),         TOPOLET_STR("1"),      kOptions.data(),   kOptions.size(),
     sizeof(topolet_option),       &detail::create<Wrong>};
 
-/// What the test is told of a call that is refused; empty if it is not.
+/// Returns the error of a refused call; empty if it is not refused.
 template <class Call>
 std::string refusal(const Call& call) {
   try {

@@ -7,7 +7,7 @@
 
 namespace topolet::testing {
 
-/// Whether it comes to hold within a minute, which is long enough on the busiest machine.
+/// Returns true if the condition comes to hold within a minute, which is long enough on the busiest machine.
 inline bool eventually(const std::function<bool()>& condition) {
   const auto give_up = std::chrono::steady_clock::now() + std::chrono::minutes(1);
   while (!condition()) {

@@ -16,7 +16,7 @@ class KernelTree {
  public:
   KernelTree(std::filesystem::path root, const CpuSet& all_cpus);
 
-  /// What reads it. Valid as long as the directory is there.
+  /// Returns a reader of the tree. Valid as long as the directory is there.
   engine::ProcessCgroups kernel() const { return engine::ProcessCgroups(root_ / "proc", root_); }
 
   void run_on(std::int64_t pid, const CpuSet& cpus);

@@ -54,7 +54,7 @@ class MemoryRuntime {
   grpc::Status serve(std::string_view method, std::string& message);
   std::vector<std::string> methods() const;
 
-  // What happens without a call.
+  // Changes without a call.
 
   /// There is such a container from now on, or it is as this says.
   void put(Container container);
@@ -66,7 +66,7 @@ class MemoryRuntime {
   Container& container(const std::string& id) { return containers_.at(id); }
   const std::map<std::string, Container>& containers() const { return containers_; }
   const std::map<std::string, runtime::v1::PodSandbox>& sandboxes() const { return sandboxes_; }
-  /// Of a container's resources nothing from now on, as cri-dockerd.
+  /// Leaves the resources of containers out of answers from now on, as cri-dockerd does.
   void tell_only_processes() { tells_only_processes_ = true; }
   std::uint64_t updates() const { return updates_; }  ///< of containers, that were carried out
 

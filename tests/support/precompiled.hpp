@@ -1,4 +1,4 @@
-// What tests built with TOPOLET_PRECOMPILE parse once. Include what you use; never this.
+// Headers that tests built with TOPOLET_PRECOMPILE parse once. Include the ones you use; never this.
 #pragma once
 
 #include <gmock/gmock.h>

@@ -87,7 +87,7 @@ class RecordingRuntime {
   /// A handler that reads one message and fails.
   static Handler refuse(grpc::Status status);
 
-  /// What arrived so far, oldest first; `method` empty: of all methods.
+  /// Returns the calls that arrived so far, oldest first; `method` empty: of all methods.
   std::vector<RecordedCall> calls(const std::string& method = "") const;
   /// Blocks until `count` calls of `method` have arrived, or have ended, and returns them; empty after 20 s.
   std::vector<RecordedCall> wait_for_arrivals(const std::string& method, std::size_t count) const;

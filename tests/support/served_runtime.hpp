@@ -20,7 +20,7 @@ class ServedRuntime {
     std::string mems;                 ///< what the runtime spec has now
     std::vector<std::string> ran_on;  ///< every set it had while it ran
   };
-  /// What becomes of the next create.
+  /// The fate of the next create.
   enum class Fate { kMade, kRefused, kCreatedAnswerLost, kNotCreatedAnswerLost };
 
   explicit ServedRuntime(const std::string& socket_path);

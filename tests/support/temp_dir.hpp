@@ -28,7 +28,7 @@ class TempDir {
   const std::filesystem::path& path() const { return path_; }
   std::string file(const std::string& name) const { return (path_ / name).string(); }
 
-  /// What is in a file; empty if there is none.
+  /// Returns the contents of a file; empty if there is none.
   std::string read(const std::string& relative) const {
     std::ifstream in(path_ / relative);
     return {std::istreambuf_iterator<char>(in), {}};

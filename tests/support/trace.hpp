@@ -1,4 +1,4 @@
-// What happened last, for whoever has to find out why a random run failed.
+// The latest events of a random run, to find out why it failed.
 #pragma once
 
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-// What gRPC's C++ client does with a call that it has not sent yet when the other end says that the connection ends.
+// Handling of calls that gRPC's C++ client has not sent yet when the other end says that the connection ends.
 #pragma once
 
 #include <grpcpp/support/status.h>

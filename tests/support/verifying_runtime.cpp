@@ -109,7 +109,7 @@ void VerifyingRuntime::count_updates(Request& request) {
   const auto asked = simulate::read_request<lens::UpdateContainerResourcesRequest>(request.body);
   const std::string id = asked.container_id();
   Container* container = find(id);
-  // Of one that has exited the runtime refuses all.
+  // The runtime refuses all updates of a container that has exited.
   if (container == nullptr || container->state == RunState::kExited) return;
   if (++container->updates_asked > 1 && !overtaken_) {
     overtaken_ = id + " is updated while another update of it is under way";
@@ -134,7 +134,7 @@ void VerifyingRuntime::lose_callers() {
     const RequestPtr request = weak.lock();
     if (!request) continue;
     request->dies = deps_.dice.permille(500);
-    // What has been sent arrives before anything that a next caller sends.
+    // A request that was sent arrives before anything that a next caller sends.
     if (!request->begun) deps_.time.after({}, [this, request] { begin(request); });
     // Taken out first, as who is destroyed with it may call again.
     const auto dropped = std::exchange(request->done, nullptr);

@@ -30,7 +30,7 @@ enum class RunState : std::int32_t { kCreated = 0, kRunning = 1, kExited = 2 }; 
 /// One thread.
 class VerifyingRuntime final : public cri::Runtime {
  public:
-  /// Of a thousand calls, how many go wrong in which way; at most 1000 in all.
+  /// The number of calls, of a thousand, that go wrong in each way; at most 1000 in all.
   struct Faults {
     std::size_t refused = 0;                ///< nothing is done
     std::size_t request_lost = 0;           ///< nothing is done, and the caller does not learn that

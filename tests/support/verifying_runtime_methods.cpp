@@ -1,4 +1,4 @@
-// What the methods of the runtime do.
+// The methods of the runtime.
 #include <fmt/format.h>
 
 #include <algorithm>

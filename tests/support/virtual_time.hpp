@@ -45,7 +45,7 @@ class VirtualLoop final : public engine::Loop {
   bool is_on_thread() const override { return true; }
   void post(std::function<void()> work) override { after({}, std::move(work)); }
   void after(std::chrono::milliseconds delay, std::function<void()> work) override;
-  /// What is queued is destroyed, and so is what comes later.
+  /// Destroys all queued work, and any that comes later.
   void stop() override;
 
  private:

@@ -16,11 +16,11 @@ struct CommandResult {
 };
 CommandResult run_command(const std::string& command);
 
-/// What `systemctl show` says of topoletd.service; empty if it says nothing.
+/// Returns a property of topoletd.service, as `systemctl show` prints it; empty if it prints nothing.
 std::string property_of_service(const std::string& name);
 /// Its main process; 0 if there is none.
 pid_t service_pid();
-/// Whether it says that it is ready.
+/// Returns true if the service says that it is ready.
 bool service_is_up();
 /// The lines of the journal for topoletd.service in this boot, those of systemd about it included.
 std::string service_journal();

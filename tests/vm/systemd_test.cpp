@@ -78,7 +78,7 @@ class ServiceTest : public testing::Test {
     containers_.clear();
   }
 
-  /// What is decided must not depend on how slow the machine is.
+  /// Writes a configuration with which decisions do not depend on how slow the machine is.
   static void write_config(const std::string& more) {
     std::ofstream(kConfig)
         << "[daemon]\nstore-patience = 10s\n[placement]\ndeadline-ms = 5000\n[plugins]\nenable = numa\n"
@@ -220,7 +220,7 @@ TEST_F(ServiceTest, ComesBackWhenItsMemoryIsShortNoMore) {
   const RunningContainer& web = run_container("web", guaranteed(2000, 16 * kMiB));
   const pid_t pid = service_pid();
   expect_success("systemctl set-property --runtime topoletd.service MemoryMax=6M");
-  // What it holds may be given back at first; what it does takes memory.
+  // The daemon may give back memory at first; handling calls takes memory.
   EXPECT_TRUE(wait_until([&] {
     static_cast<void>(CriClient(kEndpoint, std::chrono::seconds(2)).containers());
     return service_pid() != pid;

@@ -1,4 +1,4 @@
-// What others say of the node's capacity, on its way from the NodeResourceTopology to topoletd.
+// The path of a node's capacity, as others set it, from the NodeResourceTopology to topoletd.
 #include "cluster/agent/kubernetes/capacity_relay.hpp"
 
 #include <gmock/gmock.h>
@@ -219,7 +219,7 @@ class CapacityRelayTest : public ::testing::Test {
     on_loop([&] { looks = looks_; });
     return looks;
   }
-  /// Whether it looks again after exactly this time, in which topoletd tells something else a hundred times.
+  /// Expects the next check after exactly this time, although topoletd changes a hundred times within it.
   void expect_next_look_after(milliseconds time, const char* why) {
     const int before = looks();
     for (int i = 0; i < 100; ++i) on_loop([this] { relay_->node_changed(); });

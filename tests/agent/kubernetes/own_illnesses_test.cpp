@@ -1,4 +1,4 @@
-// What is ill that only the agent knows.
+// Problems that only the agent knows of.
 #include "cluster/agent/kubernetes/own_illnesses.hpp"
 
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-// What a node still has while a pod's init containers run: the agent's question, and topoletd's answer to it.
+// The room of a node while a pod's init containers run: the agent's question, and topoletd's answer to it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// What pods are told of topoletd's decisions, in virtual time.
+// Events about topoletd's decisions that pods get, in virtual time.
 #include "cluster/agent/kubernetes/pod_events.hpp"
 
 #include <gmock/gmock.h>

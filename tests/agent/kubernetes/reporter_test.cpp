@@ -1,4 +1,4 @@
-// What the agent writes to the API server: a real topoletd, and a server that can be told to misbehave.
+// Everything that the agent writes to the API server: a real topoletd, and a server that can be made to misbehave.
 #include "cluster/agent/kubernetes/reporter.hpp"
 
 #include <fmt/chrono.h>
@@ -139,7 +139,7 @@ class ReporterTest : public ::testing::Test {
               {"containers", {{{"name", "main"}, {"resources", {{"requests", amounts}, {"limits", amounts}}}}}}}},
             {"status", {{"phase", phase}, {"qosClass", "Guaranteed"}}}};
   }
-  /// Of node 0, as topoletd has it: "500 until UNTIL_MS by nrt"; empty if nothing is told.
+  /// Returns the capacity of node 0 as topoletd has it: "500 until UNTIL_MS by nrt"; empty if none is set.
   std::string told() {
     grpc::ClientContext context;
     control::v1::StatusResponse status;

@@ -111,7 +111,7 @@ class Page {
       document.readyState === "complete" && location.href === wanted, url));
   }
 
-  /** What `work(...values)` returns in the page; it sees nothing of what is around it here. */
+  /** Runs `work(...values)` in the page and returns its result; it cannot use variables from here. */
   async run(work, ...values) {
     const { result, exceptionDetails } = await this.send("Runtime.evaluate", {
       expression: `(${work})(...${JSON.stringify(values)})`, awaitPromise: true, returnByValue: true });

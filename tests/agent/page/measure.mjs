@@ -9,7 +9,7 @@ const standIn = await StandIn.serve(folder, stateOf(64, 16));
 const browser = await Browser.start();
 const page = await browser.open(standIn.url);
 await page.eventually("it is drawn", () => document.querySelectorAll("#containers tr").length > 400);
-// Of the thread's own time: others on the machine do not count.
+// Measures the time of the thread itself, so that other programs on the machine do not count.
 await page.send("Performance.enable", { timeDomain: "threadTicks" });
 const numbers = async () => {
   const { metrics } = await page.send("Performance.getMetrics");

@@ -40,7 +40,7 @@ static void spoil_kvs(topolet_kvs kvs) {
   if (writes_to("lists")) spoil(kvs.items, kvs.count * sizeof(*kvs.items));
 }
 
-/* What several show is spoiled once: after that it cannot be read any more. */
+/* Spoils a demand unless it was the last one: several entries share it, and once spoiled it cannot be read any more. */
 static void spoil_demand(const topolet_demand* demand, const topolet_demand* last) {
   uint32_t i = 0;
   if (demand == NULL || demand == last) return;
@@ -130,7 +130,7 @@ static void spoil_request(const topolet_request* request) {
   if (writes_to("request")) spoil(request, sizeof(*request));
 }
 
-/* What lies behind the arguments is written to before, and `sink` after them. */
+/* Spoils the arguments and then `sink`; everything that they point to is spoiled before. */
 static int32_t finish(const void* arguments, size_t size, const void* sink, size_t sink_size) {
   if (is(g_to, "host")) spoil(g_host, sizeof(*g_host));
   if (writes_to("arguments")) spoil(arguments, size);

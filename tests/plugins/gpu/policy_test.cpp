@@ -163,7 +163,7 @@ TEST_F(GpuPluginTest, CountsNoMoreNodesThanTheContainerHasCpus) {
   gpu(1, "0000:81:00.0", set_of({1}));
   EXPECT_GT(verdict(with("0,1"), set_of({0}), {}, 1).score, verdict(with("0,1"), set_of({0, 1}), {}, 1).score);
   EXPECT_LT(verdict(with("0,1"), set_of({0}), {}, 2).score, verdict(with("0,1"), set_of({0, 1}), {}, 2).score);
-  // What is required of a node set is that it misses none.
+  // A node set meets the requirement if it misses no GPU.
   EXPECT_EQ(verdict(with("0,1"), set_of({0, 1}), {{"affinity", "require"}}, 1).kind, TOPOLET_VERDICT_SCORE);
 }
 

@@ -78,7 +78,7 @@ struct Scenario {
     return free.empty() ? all : free;
   }
 
-  /// Of all GPUs: 1 for a local one, 10 / distance for another.
+  /// Returns the mean over all GPUs: 1 for a local one, 10 / distance for another.
   double mean_nearness(std::size_t i) const {
     double sum = 0;
     for (const std::uint32_t gpu_node : gpu_nodes) {

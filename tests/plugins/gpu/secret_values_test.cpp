@@ -23,7 +23,7 @@ class SecretValues : public GpuPluginTest {
     gpu(1, "0000:42:00.0", set_of({0, 1, 2, 3}));
   }
 
-  /// What the plugin says of every candidate, and logs.
+  /// Returns every reason of the plugin, and its log.
   std::string all_words(const Container& container, const Plugin::Values& more = {}) {
     std::string words;
     host_.log.clear();

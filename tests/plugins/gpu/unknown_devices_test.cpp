@@ -1,4 +1,4 @@
-// What the plugin says about devices that it cannot locate.
+// Reasons and notes about devices that the plugin cannot locate.
 #include <gmock/gmock.h>
 
 #include "tests/plugins/gpu/gpu_plugin.hpp"

@@ -28,7 +28,7 @@ class WatchedDevices : public GpuPluginTest {
     const Request request(machine_, ledger_, container, exclusive);
     return Plugin(topolet_plugin_v1, host_, options()).adjust(request, 0, set_of({0, 1})).used_devices;
   }
-  /// Whether other containers keep off the nodes of the GPUs.
+  /// Returns true if other containers keep off the nodes of the GPUs.
   bool keeps_headroom() {
     const Request request(machine_, ledger_, {}, 2);
     const auto verdicts = Plugin(topolet_plugin_v1, host_, options()).score(request);

@@ -42,7 +42,7 @@ url: http://x:80/#y
     "other":[["1",null],{"deep":"it''s"},"it's: so"],"empty":null,"url":"http://x:80/#y"})"));
 }
 
-/// What read_yaml() or read_cdi_spec() throws; empty if nothing.
+/// Returns the error that read_yaml() or read_cdi_spec() throws; empty if none.
 template <class Read>
 std::string error_of(const Read& read, const std::string& text) {
   try {

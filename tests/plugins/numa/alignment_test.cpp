@@ -1,4 +1,4 @@
-// What the policies admit, container by container and pod by pod.
+// Admission by the policies, container by container and pod by pod.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <topolet/testing.hpp>

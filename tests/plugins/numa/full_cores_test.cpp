@@ -43,7 +43,7 @@ std::string first(const CpuOrder& order, std::size_t count) {
       .to_string();
 }
 
-/// What is taken on one node that has all CPUs.
+/// Returns the CPUs that are taken on one node that has all CPUs.
 std::string taken(std::uint32_t wanted, const Set& others = {}, const PolicyOptions& options = full()) {
   Request request(hybrid(), wanted, others);
   request.kinds(kKinds).candidate({0});

@@ -1,4 +1,4 @@
-// What is left where containers may have their memory on any of several nodes, compared with all sets of nodes.
+// The memory left when containers may have theirs on any of several nodes, compared with all sets of nodes.
 #include "plugins/numa/node_booking.hpp"
 
 #include <gtest/gtest.h>

@@ -16,7 +16,7 @@ using ::testing::Not;
 
 using Values = std::vector<std::pair<std::string, std::string>>;
 
-/// What create() says; empty if it works.
+/// Returns the error of create(); empty if it works.
 std::string complaint(const Values& values) {
   FakeHost host;
   try {

@@ -92,7 +92,7 @@ std::pair<std::size_t, std::size_t> caches_for(const Machine& machine, topolet_s
     for (std::size_t i = 0; i < sizes.size(); ++i) sum += (choice >> i & 1U) != 0 ? sizes[i] : 0;
     const auto caches = static_cast<std::size_t>(std::popcount(choice));
     if (sum < wanted || caches > fewest.first) continue;
-    // Of as few caches as possible the largest are taken whole, so that little is left over.
+    // With as few caches as possible, the largest are taken whole, so that little is left over.
     const bool holds_all = caches == 1;
     const std::size_t rest = sum - wanted;
     if (caches < fewest.first || (holds_all && rest < fewest.second)) fewest = {caches, rest};

@@ -23,7 +23,7 @@ Container burstable(std::int64_t milli, std::int64_t memory = 0) {
 
 class NumaShared : public ::testing::Test {
  protected:
-  /// Of candidates 0, 1 and the machine (0-1).
+  /// Returns the verdicts on candidates 0, 1 and the machine (0-1).
   std::vector<sdk::testing::Verdict> score(const Container& container, const Values& options = {}) {
     const Request request(machine_, ledger_, container, 0);
     Plugin plugin(topolet_plugin_v1, host_, options);

@@ -1,4 +1,4 @@
-// What is picked is as good as anything that could be, found by trying all there is on small machines.
+// Picks are as good as the best possible ones, found by trying all choices on small machines.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -46,7 +46,7 @@ std::optional<std::string> option(const std::vector<std::string>& arguments, con
   return value;
 }
 
-/// Of a file in which each line is KEY: VALUE.
+/// Reads a value from a file in which each line is KEY: VALUE.
 std::optional<std::string> key_of(const std::filesystem::path& file, const std::string& key) {
   std::ifstream lines(file);
   for (std::string line; std::getline(lines, line);) {
@@ -104,7 +104,7 @@ Status keep_pod(CriClient& runtime) {
     for (const cri::Container& container : *containers) {
       if (container.state() == cri::CONTAINER_RUNNING) return {};
     }
-    // What was begun before the images were there is begun anew.
+    // A pod that was begun before the images were there is begun anew.
     if (Status stopped = runtime.stop_sandbox(sandbox); !stopped) return stopped;
     if (Status removed = runtime.remove_sandbox(sandbox); !removed) return removed;
   }

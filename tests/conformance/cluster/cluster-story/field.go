@@ -37,7 +37,7 @@ func (s *Story) playField(ctx context.Context) (*Result, error) {
 			break
 		}
 		s.judgeField(pod.Name)
-		// What ends before its node has counted it is kept room for until topolet-extender asks after it, a minute later.
+		// A pod that ends before its node has counted it keeps its room until topolet-extender checks on it, a minute later.
 		if !s.waitFor(ctx, func() bool { return s.isAcknowledged(pod.Name) }) {
 			return nil, fmt.Errorf("pod %s is not counted in the object of its node", pod.Name)
 		}

@@ -19,7 +19,7 @@ type Result struct {
 	PlacedByKubelet int `json:"placed_by_kubelet"`
 	Waiting         int `json:"waiting"`     // not bound in the end
 	DeniedPods      int `json:"denied_pods"` // by their node, at least once
-	// What they lacked at first: cpus, zone (the CPUs are there, but not in one) or memory.
+	// Shortages that denied pods met first: cpus, zone (the CPUs are there, but not in one) or memory.
 	DeniedFor map[string]int `json:"denied_for"`
 	// Promises of topolet-extender that nodes could not keep, by cause.
 	OutsideByDevice   int `json:"outside_by_device"`

@@ -43,7 +43,7 @@ func (m Machine) arguments() []string {
 	return arguments
 }
 
-// What each NUMA node has, as `numa:1(memory=64GB)` says.
+// The memory of each NUMA node, as in `numa:1(memory=64GB)`.
 const zoneMemory = int64(64_000_000_000)
 
 func machine(zones, cores, threads int, devices ...int) Machine {
@@ -58,7 +58,7 @@ func machine(zones, cores, threads int, devices ...int) Machine {
 // A node of 4 x 10 CPUs, and one of 2 x 20: as many, but a container of 20 has them in one zone on the second only.
 func fieldMachines() []Machine { return []Machine{machine(4, 10, 1), machine(2, 20, 1)} }
 
-// What a node without topoletd has.
+// The machine of a node without topoletd.
 var plainMachine = Machine{CPUs: 64, Zones: 2}
 
 func (o Options) machines() []Machine {

@@ -71,7 +71,7 @@ type Node struct {
 	unsure       []Unsure
 	disturbances []Disturbance
 
-	// What a kubelet has to do, one after the other.
+	// The kubelet's tasks, done one after the other.
 	work chan func()
 }
 

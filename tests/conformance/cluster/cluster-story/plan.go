@@ -9,7 +9,7 @@ import (
 // So many bursts stay until the end.
 const stayingBursts = 3
 
-// What an init container takes until it ends.
+// The running time of an init container.
 const initialTime = 2 * time.Second
 
 // plan makes pods of mixed sizes and forms. Those of the last bursts stay, so that in the end there are more than fit.

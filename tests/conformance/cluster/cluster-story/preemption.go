@@ -21,7 +21,7 @@ const (
 	lowPods        = 18        // of one CPU each
 	lowClass       = "story-low"
 	highClass      = "story-high"
-	// What is evicted in vain is so again and again: a scheduler tries a pod again within that time.
+	// Long enough to see pods evicted in vain again: a scheduler tries a pod again within that time.
 	watchTime = 40 * time.Second
 )
 

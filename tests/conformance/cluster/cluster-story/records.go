@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// What happens to pods, from any goroutine.
+// Records of pods' histories, from any goroutine.
 
 func (s *Story) fault(format string, arguments ...any) {
 	s.mutex.Lock()

@@ -1,6 +1,6 @@
 package main
 
-// What a kubelet tells of a pod.
+// The status of a pod, as a kubelet reports it.
 
 func (s *Story) containerStatus(name string, isReady bool, state map[string]any) map[string]any {
 	return map[string]any{"name": name, "image": s.options.Image, "imageID": "", "ready": isReady, "restartCount": 0,
