@@ -102,7 +102,7 @@ extenders:
     caFile: /etc/topolet/scheduler-certificates/ca.crt
 {{- end }}
 
-{{- /* What the policies of the agent have in common. */ -}}
+{{- /* The fields that the policies of the agent share. */ -}}
 {{- define "topolet.agentPolicy" -}}
 failurePolicy: Fail
 matchConditions:
