@@ -21,8 +21,7 @@ class AsyncCalls {
   AsyncCalls& operator=(const AsyncCalls&) = delete;
   ~AsyncCalls() { end(); }
 
-  /// Cancels those that are open, whose answers are told as CANCELLED, and waits until that is done. From then on calls
-  /// are answered with CANCELLED at once.
+  /// Cancels all open calls, which then end with CANCELLED, and waits for that. Later calls end with CANCELLED at once.
   void end() TOPOLET_EXCLUDES(mutex_) {
     MutexLock lock(mutex_);
     has_ended_ = true;

@@ -30,7 +30,7 @@ class History {
 
   explicit History(Options options) : options_(options) {}
 
-  /// Nothing was before.
+  /// Starts a history without a past.
   void begin(const watch::NodeState& state, WallTime now);
   /// The number of the next change.
   std::uint64_t next_number() const { return newest_ + 1; }

@@ -10,11 +10,11 @@ namespace topolet::agent {
 nlohmann::json to_json(const watch::v1::Container& container);
 nlohmann::json to_json(const watch::v1::ContainerKey& key);
 nlohmann::json to_json(const watch::v1::Event& event);
-/// With the containers that are in it.
+/// Converts a snapshot, with the containers that are in it.
 nlohmann::json to_json(const watch::v1::Snapshot& snapshot);
 nlohmann::json to_json(const watch::v1::Delta& delta);
 
-/// As text for a browser. Bytes that are no UTF-8 become U+FFFD.
+/// Returns the text for a browser. Bytes that are not UTF-8 become U+FFFD.
 std::string text_of(const nlohmann::json& value);
 
 }  // namespace topolet::agent

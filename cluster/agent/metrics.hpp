@@ -10,7 +10,7 @@ namespace topolet::agent {
 
 /// In the text format.
 std::string agent_metrics(const Node& node, const WatchClient& client);
-/// Which Node of the cluster this is; for joins, since no other metric names it.
+/// Returns the metric that names the Node of this agent; for joins, since no other metric names it.
 std::string node_info_metrics(const std::string& node_name);
 
 }  // namespace topolet::agent

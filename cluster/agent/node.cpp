@@ -223,7 +223,8 @@ std::shared_ptr<const Node::Update> Node::agent_update() const {
                    text_of({{"version", options_.version}, {"node", options_.name}, {"illnesses", illnesses}}));
 }
 
-/// The text has the connection and what the agent says too: what was told of that may have been left out.
+/// Makes a full state. It includes the connection and the agent's own problems, since updates about them may have been
+/// left out.
 std::shared_ptr<const Node::Update> Node::whole_update() const {
   const auto connection = update_of("connection", connection_text(connected_));
   const auto agent = agent_update();

@@ -20,7 +20,7 @@
 
 namespace topolet::agent {
 
-/// Any thread may call any function. Followers are told with the lock held: they must only pass it on.
+/// Any thread may call any function. Followers are called with the lock held: they must only pass the update on.
 class Node {
  public:
   using WallTime = std::chrono::milliseconds;  ///< since 1970
@@ -66,9 +66,10 @@ class Node {
     std::string version;
   };
   Summary summary() const TOPOLET_EXCLUDES(mutex_);
-  /// With all containers. Nothing while there is no connection, or topoletd does not know yet what runs.
+  /// Returns the state with all containers; nothing while there is no connection, or topoletd does not know yet what
+  /// runs.
   std::optional<watch::v1::Snapshot> reconciled_state() const TOPOLET_EXCLUDES(mutex_);
-  /// As History::to_json(): what was within the last hour, whoever told it.
+  /// Returns History::to_json(): the last hour, whichever topoletd sent it.
   std::string history(WallTime now) TOPOLET_EXCLUDES(mutex_);
 
   /// Tells the follower how things are, and then each change, until unfollow().
@@ -98,8 +99,7 @@ class Node {
   std::vector<Illness> own_illnesses_ TOPOLET_GUARDED_BY(mutex_);
   History history_ TOPOLET_GUARDED_BY(mutex_);
   WallTime lost_at_ TOPOLET_GUARDED_BY(mutex_){};  ///< the connection, the last time
-  /// How things were, and what has been told since: all who begin to follow are sent the same, and not each one a state
-  /// of its own. Null: not made yet.
+  /// The full state, made once for all new followers, who get the updates since as well. Null: not made yet.
   std::shared_ptr<const Update> whole_ TOPOLET_GUARDED_BY(mutex_);
   std::vector<std::shared_ptr<const Update>> told_since_ TOPOLET_GUARDED_BY(mutex_);
   std::size_t told_since_bytes_ TOPOLET_GUARDED_BY(mutex_) = 0;

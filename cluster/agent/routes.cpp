@@ -19,7 +19,7 @@ http::HttpResponse not_found(const std::string& paths) {
   return {404, "text/plain; charset=utf-8", "there is: " + paths + '\n'};
 }
 
-/// Those of topoletd follow; without them, what the agent itself knows still counts.
+/// Returns the agent's metrics, and topoletd's if it can be reached.
 http::HttpResponse metrics(const Node& node, const WatchClient& client, const std::string& more) {
   std::string text = agent_metrics(node, client) + more;
   const Result<std::string> of_daemon = client.metrics(kMetricsPatience);

@@ -22,14 +22,14 @@ constexpr int kPageSize = 200;
 constexpr std::size_t kMostAtOnce = 100;
 /// How much later than it was made a request that binds may be sent.
 constexpr std::chrono::milliseconds kPunctuality{50};
-/// The same beyond its call's deadline: the scheduler still waits then.
+/// The time by which a call may exceed its deadline: the scheduler still waits then.
 constexpr std::chrono::milliseconds kLateness{200};
 /// Schedulers that are held up at a time.
 constexpr std::size_t kMostHeld = 16;
 /// A Binding whose answer is missing is over on the server so long after it is here.
 constexpr std::chrono::milliseconds kAfterDoubt{1000};
 constexpr std::chrono::milliseconds kListTimeout{10'000};
-/// Until it is known for whom zones are kept.
+/// The pause before checking again whether the kept zones are known.
 constexpr std::chrono::milliseconds kLookSoonAtKept{20};
 constexpr const char* kTooMany = "more pods are bound at once than the API server is fast enough for";
 constexpr const char* kNoLeader = "this replica of topolet-extender does not lead (any more)";
@@ -171,7 +171,7 @@ void Binder::bind(BindingArgs args, OnBound on_bound) {
   });
 }
 
-/// As many as may be underway at once.
+/// Begins as many waiting calls as may be underway at once.
 void Binder::begin_waiting() {
   // A call that ends at once would begin the next one within itself, and so on.
   if (std::exchange(is_beginning_, true)) return;
@@ -331,7 +331,7 @@ void Binder::finish(const Shared& call, const std::string& error) {
     }
     call->promise = 0;
   }
-  // Those that wait have not begun.
+  // Waiting calls have not begun.
   if (call->has_begun) --underway_;
   call->on_bound(error);
   begin_waiting();

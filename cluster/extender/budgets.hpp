@@ -1,4 +1,4 @@
-// PodDisruptionBudgets, counted as kube-scheduler does it when it thinks of whom to evict.
+// PodDisruptionBudgets, counted as kube-scheduler counts them when it considers evictions.
 #pragma once
 
 #include <cstdint>

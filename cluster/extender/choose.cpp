@@ -190,7 +190,7 @@ class ZoneChooser {
     return best;
   }
 
-  /// As few zones as can be; empty: not even all are enough.
+  /// Returns as few zones as possible; empty if not even all are enough.
   Positions fewest_zones(const Amounts& asks, const std::vector<Amounts>& room) const {
     const std::size_t count = node_.zones.size();
     boost::container::small_vector<std::int64_t, 32> largest;

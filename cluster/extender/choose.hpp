@@ -1,4 +1,4 @@
-// Which zones of a node a pod gets: a pure function of what is free there and of what the pod asks.
+// Choice of zones for a pod on a node: a pure function of the free amounts there and of the pod's demand.
 #pragma once
 
 #include <boost/container/small_vector.hpp>

@@ -20,7 +20,7 @@ enum class ZonePolicy : std::uint8_t {
   kFewest,  ///< as few as can be
   kAny,     ///< as many as it takes, and no node is better for having few
 };
-/// Which zones are taken first: the pod's annotation topolet.io/zone-strategy.
+/// The order in which zones are taken: the pod's annotation topolet.io/zone-strategy.
 enum class ZoneStrategy : std::uint8_t {
   kPacked,    ///< those that are fullest
   kSpread,    ///< those that are emptiest
@@ -78,11 +78,11 @@ struct Demand {
   bool is_for_zones() const { return concerns_zones; }
 };
 
-/// CPUs of their own have the containers of a Guaranteed pod that request whole CPUs, but not where its namespace is
-/// reserved; and those whose pod says so by the annotations topolet.io/cpus or topolet.io/containers: of whole CPUs, or
-/// with their request rounded up in reserved and exclusive namespaces. What these are may be different on each node:
-/// `known` are the rules that there are, besides those of nodes that tell nothing. INVALID_ARGUMENT, for whoever made
-/// the pod, if an annotation has a value that is none.
+/// Reads a pod's demand. Containers get CPUs of their own if they belong to a Guaranteed pod and request whole CPUs,
+/// except in reserved namespaces; and if the pod asks for it with the annotations topolet.io/cpus or
+/// topolet.io/containers: for whole CPUs, or with the request rounded up in reserved and exclusive namespaces. These
+/// namespaces may differ from node to node: `known` are all rules that nodes publish. INVALID_ARGUMENT, for the author
+/// of the pod, if an annotation has an invalid value.
 Result<Demand> read_demand(const api::Pod& pod, const ZoneDefaults& defaults, const ResourceNames& names,
                            const std::vector<NodeRules>& known = {});
 

@@ -76,7 +76,7 @@ void Extender::start() {
 
 void Extender::stop() {
   if (!std::exchange(is_running_, false)) return;
-  // Whoever waits for the Lease need not wait for its end.
+  // Another replica that waits for the Lease can begin before it expires.
   auto given_up = std::make_shared<std::promise<void>>();
   auto done = given_up->get_future();
   loop_.post([this, given_up] {
@@ -264,7 +264,7 @@ void Extender::filter(const Incoming& call) {
   const RecentDemands::Read demand = demand_of(args->pod_version, args->pod_json);
   FilterResult result;
   if (!*demand) {
-    // Only a change of the pod helps, and who has made it is told.
+    // Only a change of the pod helps, and its author sees the reason.
     for (const std::string_view name : args->node_names)
       result.unresolvable.emplace_back(name, "topolet: " + demand->error().message);
   } else if (!(*demand)->is_for_zones()) {
@@ -277,7 +277,7 @@ void Extender::filter(const Incoming& call) {
   finish(call, filter_result_text(result), result.node_names.empty() ? "none fits" : "ok");
 }
 
-/// With the book's lock held. Who is woken when there is more.
+/// Remembers the pod, so that schedulers are woken when there is more room. With the book's lock held.
 void Extender::note_waiting(const Demand& demand, const FilterResult& result) {
   if (!result.node_names.empty()) return shared_.waiting.forget(demand.uid);
   std::vector<std::string_view> nodes;

@@ -56,12 +56,12 @@ class Extender {
 
   // Any thread.
 
-  /// Nothing if a client with that name in its certificate may call.
+  /// Returns the refusal of a client; nothing if a client with that name in its certificate may call.
   std::optional<http::HttpResponse> refusal_of(const std::string& client_name);
   /// POST /filter, /prioritize, /bind, /preempt, of the scheduler, and the same below /forwarded, of another replica.
   void answer(http::HttpRequest request, http::HttpServer::Handlers::Respond respond);
-  /// Empty: it is ready. Else what is missing: what it has to know, or a right. Of a replica that does not lead the
-  /// same is asked, as it may lead at any time; an API server that is away takes nothing back.
+  /// Returns the reason why it is not ready: missing data or a missing right; empty if it is. The same holds for a
+  /// replica that does not lead, as it may lead at any time. Once ready, it stays so while the API server is away.
   std::string not_ready() const;
   bool is_leader() const { return leads_; }
   /// In the text format of Prometheus.

@@ -1,4 +1,4 @@
-// Which nodes are heard of: an agent that has ended leaves its object as it is, and others read it as if it were true.
+// Detection of silent nodes: an agent that has ended leaves its object as it is, and others read it as if it were true.
 #pragma once
 
 #include <chrono>
@@ -9,14 +9,14 @@
 
 namespace topolet::extender {
 
-/// Values in memory. Not thread-safe. What a heartbeat says is not read, as clocks differ: that it changes is what
-/// counts, by how long this process has listened meanwhile. Time in which it stood still, or in which nothing could be
-/// heard, is not silence.
+/// Values in memory. Not thread-safe. The text of a heartbeat is not interpreted, as clocks differ: a node is heard
+/// when it changes. Silence is measured in time for which this process has listened, without time in which it stood
+/// still or in which nothing could be heard.
 class Heartbeats {
  public:
   using Time = std::chrono::steady_clock::time_point;
 
-  /// After which a node is silent. Agents are heard of every 45 seconds at least.
+  /// The silence after which a node counts as silent. Agents are heard of every 45 seconds at least.
   static constexpr std::chrono::seconds kPatience{60};
   /// How often pass() is called.
   static constexpr std::chrono::seconds kLookEvery{2};
@@ -25,9 +25,9 @@ class Heartbeats {
   /// silent until now.
   bool note(const std::string& node, const std::string& heartbeat);
   void forget(const std::string& node) { nodes_.erase(node); }
-  /// All there are: others are forgotten.
+  /// Forgets all other nodes.
   void keep_only(const std::vector<std::string>& nodes);
-  /// Those that are silent from now on, in order. `can_hear`: changes of objects are told at present.
+  /// Returns the nodes that are silent from now on, in order. `can_hear`: changes of objects are received at present.
   std::vector<std::string> pass(Time now, bool can_hear);
   bool is_silent(const std::string& node) const;
 

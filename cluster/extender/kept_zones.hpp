@@ -36,7 +36,7 @@ class KeptZones {
   /// Instead of what was kept for the pod on that node before.
   void keep(Kept kept);
   bool has(std::string_view node, const std::string& uid) const;
-  /// The scheduler has chosen the node: what is kept for the pod elsewhere is so no more.
+  /// Notes that the scheduler has chosen the node: zones on other nodes are not kept for the pod any more.
   void nominate(const std::string& uid, const std::string& node);
   void drop(const std::string& uid);
   void drop_node(const std::string& node) { by_node_.erase(node); }
@@ -48,7 +48,7 @@ class KeptZones {
   std::vector<Kept> all() const;
   std::vector<Kept> of(const std::string& uid) const;
 
-  /// As a scheduler counts pods that are nominated to a node.
+  /// Returns true if the kept zones count against the demand, as a scheduler counts nominated pods.
   static bool comes_before(const Kept& kept, const Demand& demand) {
     return kept.uid != demand.uid && kept.priority >= demand.priority;
   }

@@ -25,7 +25,7 @@ struct Numbers {
   std::size_t kept = 0;
   std::size_t waiting = 0;
   std::uint64_t wake_ups = 0;
-  /// Nothing: the API server has not told.
+  /// Empty until the API server has answered.
   std::optional<std::size_t> missing_needed_rights;
   std::optional<std::size_t> missing_useful_rights;
   api::ApiClient::Counts requests;

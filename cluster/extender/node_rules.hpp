@@ -1,4 +1,4 @@
-// Which containers of a pod get CPUs of their own on a node, and which CPUs: as its topoletd is configured.
+// The rules of a node's topoletd: which containers of a pod get CPUs of their own, and from which CPUs.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ struct NodeRules {
   friend bool operator==(const NodeRules&, const NodeRules&) = default;
 };
 
-/// Where the CPUs of a container come from.
+/// The source of a container's CPUs.
 enum class CpuSource : std::uint8_t {
   kPool,
   kPreferIsolated,  ///< isolated CPUs if there is room, else the pool's

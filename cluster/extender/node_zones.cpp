@@ -129,7 +129,7 @@ NodePolicy policy_of(std::string_view text) {
   return NodePolicy::kNone;
 }
 
-/// As the object had it before it had attributes; some writers still do.
+/// Reads the policies from the field that came before attributes; some writers still use it.
 void read_old_policies(const json& object, NodeZones& node) {
   for (const json& policy : list_field(object, "topologyPolicies")) {
     const std::string text = policy.is_string() ? policy.get<std::string>() : "";

@@ -13,7 +13,7 @@ bool may_take_more(const Demand& demand, const NodeRules& rules) {
   return first_match(*rules.exclusive_namespaces, demand.name_space) != nullptr;
 }
 
-/// The annotation takes no more than the rule gives to those without it.
+/// Returns true if the annotation takes no more than the rule gives to containers without it.
 bool is_given_anyway(ContainerDemand::Isolated wish, NodeRules::Isolated rule) {
   if (rule == NodeRules::Isolated::kAlways) return wish == ContainerDemand::Isolated::kRequire;
   return rule == NodeRules::Isolated::kPrefer;

@@ -9,7 +9,7 @@
 
 namespace topolet::extender {
 
-/// Nothing if the container shares CPUs there.
+/// Returns the source of the container's CPUs; nothing if it shares CPUs there.
 std::optional<CpuSource> cpu_source(const Demand& demand, const ContainerDemand& container, const NodeRules& rules);
 
 /// One for each container of the demand, in its order.
@@ -19,7 +19,7 @@ CpuSources cpu_sources(const Demand& demand, const NodeRules& rules);
 /// Returns true if any of its containers has CPUs of its own on a node with these rules.
 bool has_own_cpus(const Demand& demand, const NodeRules& rules);
 
-/// The same amounts with isolated CPUs in place of those of the pool.
+/// Returns the amounts with isolated CPUs in place of those of the pool.
 Amounts as_isolated(const Amounts& amounts);
 
 }  // namespace topolet::extender

@@ -69,8 +69,8 @@ void Preemptor::end() {
   ++term_;
 }
 
-/// For whom pods were evicted, it is waited until it has its zone; but not without end, and not again and again.
-/// The pod itself may tell of its node before that was looked at.
+/// Returns true if pods were evicted for this one, which then waits for its zone; but not without end, and not again
+/// and again. The pod itself may name its node before the answer was handled.
 bool Preemptor::has_evicted_for(const Demand& demand) {
   const std::string& uid = demand.uid;
   const auto found = in_vain_.find(uid);
@@ -207,7 +207,7 @@ void Preemptor::plan(const Shared& call, const NodeVictims& offered, const ApiAn
   call->planned.push_back(plan->victims);
 }
 
-/// A scheduler deletes victims some time after it was told of them, and may ask for its next pod before.
+/// Marks pods that are named as victims: a scheduler deletes them some time after, and may ask for its next pod before.
 void Preemptor::mark_named(const std::string& node, const Demand& demand, Pods& pods) {
   MutexLock lock(shared_.mutex);
   for (const Kept& kept : shared_.book.kept().on(node)) {
@@ -314,7 +314,7 @@ void Preemptor::restore() {
                 const bool waits = *demand && (*demand)->is_for_zones() && !(*demand)->nominated_node.empty();
                 if (waits) left->push_back(std::move(demand));
               }
-              // Who comes first may take most.
+              // The first may take most.
               std::stable_sort(left->begin(), left->end(),
                                [](const auto& a, const auto& b) { return (*a)->priority > (*b)->priority; });
               restore_pods(left);

@@ -1,4 +1,4 @@
-// Answers whom a scheduler may evict for a pod, and keeps the zones for it that become free.
+// Chooses the pods that a scheduler may evict for another, and keeps the zones that become free for that pod.
 #pragma once
 
 #include <chrono>
@@ -42,11 +42,11 @@ class Preemptor {
   Preemptor(const Preemptor&) = delete;
   Preemptor& operator=(const Preemptor&) = delete;
 
-  /// This replica decides from now on: reads for whom pods were evicted before.
+  /// Begins to decide: reads for which pods others were evicted before.
   void begin();
   void end();
 
-  /// Where it is not certain that evictions help, nobody is to be evicted.
+  /// Called with the victims on each node; nodes on which evictions might be in vain are left out.
   using OnPlanned = std::function<void(const std::vector<NodeVictims>& nodes)>;
   void preempt(PreemptionArgs args, RecentDemands::Read demand, OnPlanned on_planned);
 

@@ -56,7 +56,7 @@ FilterResult filter_nodes(const ZoneBook& book, const Demand& demand, const std:
       result.node_names.push_back(name);
       continue;
     }
-    // As one that more evictions could help, it would be given up for another node while its victims end.
+    // If it counted as helped by more evictions, another node would be tried while its victims end.
     const bool is_kept = name == demand.nominated_node || book.kept().has(name, demand.uid);
     (is_kept ? result.failed : result.unresolvable).emplace_back(name, "topolet: " + fits.error().message);
   }

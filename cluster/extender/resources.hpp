@@ -16,7 +16,7 @@ namespace topolet::extender {
 using ResourceId = std::uint32_t;
 inline constexpr ResourceId kCpu = 0;     ///< in thousandths of a CPU
 inline constexpr ResourceId kMemory = 1;  ///< in bytes
-/// As kCpu, on nodes that tell of them: those that the kernel isolates. kCpu are the others there.
+/// The CPUs that the kernel isolates, on nodes that publish them; kCpu are the others there.
 inline constexpr ResourceId kIsolatedCpu = 2;
 
 /// "cpu", "memory", "hugepages-2Mi", "vendor.com/gpu". A cluster has a few of them, so that they are only ever added.
@@ -24,14 +24,14 @@ class ResourceNames {
  public:
   static constexpr std::size_t kMostNames = 256;
 
-  /// Nothing if no node has told of it.
+  /// Finds a resource; nothing if no node has published it.
   std::optional<ResourceId> find(std::string_view name) const {
     for (std::size_t i = 0; i < names_.size(); ++i) {
       if (names_[i] == name) return static_cast<ResourceId>(i);
     }
     return std::nullopt;
   }
-  /// Nothing if there are kMostNames already: somebody makes them up.
+  /// Adds a resource; nothing if there are kMostNames already: somebody makes them up.
   std::optional<ResourceId> add(std::string_view name) {
     if (const auto known = find(name)) return known;
     if (names_.size() >= kMostNames) return std::nullopt;

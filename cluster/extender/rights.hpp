@@ -21,10 +21,10 @@ class Rights {
   Rights& operator=(const Rights&) = delete;
 
   struct Missing {
-    /// Without which no pod is bound; in words.
+    /// The missing rights without which no pod is bound, in words.
     std::optional<std::string> needed;
     std::optional<std::size_t> needed_count;
-    /// Without which it does less.
+    /// The number of missing rights without which it does less.
     std::optional<std::size_t> useful_count;
   };
   Missing missing() const TOPOLET_EXCLUDES(mutex_);

@@ -26,7 +26,7 @@ std::int64_t number_in(const json& value, std::int64_t otherwise) {
   return value.is_number_integer() ? value.get<std::int64_t>() : otherwise;
 }
 
-/// As kube-scheduler has it: by priority, and then who has run for longer.
+/// Compares as kube-scheduler does: by priority, and then by time since the start.
 bool is_more_important(const PodOnNode* a, const PodOnNode* b) {
   if (a->priority != b->priority) return a->priority > b->priority;
   if (a->started.empty() != b->started.empty()) return !a->started.empty();
@@ -236,7 +236,7 @@ class VictimPlanner {
     }
     return victims;
   }
-  /// Without those who need not go, the most important ones first.
+  /// Removes victims that are not needed, the most important ones first.
   Victims pruned(Victims victims) const {
     Victims order = victims;
     std::sort(order.begin(), order.end(), is_more_important);
@@ -248,7 +248,7 @@ class VictimPlanner {
     return victims;
   }
 
-  /// As kube-scheduler compares nodes; less is better.
+  /// Returns the key by which kube-scheduler compares nodes; less is better.
   std::tuple<std::int64_t, std::int64_t, std::size_t, std::int64_t> key_of(const Victims& victims) const {
     std::int64_t highest = std::numeric_limits<std::int64_t>::min();
     std::int64_t sum = 0;

@@ -34,12 +34,12 @@ struct PodOnNode {
   bool keeps_others_away = false;  ///< by its anti-affinity
   std::chrono::seconds grace{30};  ///< in which it may end
   api::Amounts requests;           ///< as a scheduler counts them
-  /// By zone's os_index, what is certain to be free once it has gone; nothing of what is not known.
+  /// The amounts that its end certainly frees, by zone's os_index; nothing if that is not known.
   std::vector<std::pair<std::uint32_t, Amounts>> frees;
   bool is_promised = false;   ///< its node does not count it yet, and the book does
   bool is_uncounted = false;  ///< it will take something of the zones that neither counts yet
 };
-/// But for what it frees, and who counts it.
+/// Reads a pod, except the amounts that it frees and the counts.
 PodOnNode read_pod_on_node(const nlohmann::json& pod);
 
 /// Returns the amounts that are certain in the zones of a pod's annotation: those of containers on a single zone that
@@ -66,10 +66,10 @@ struct PreemptionPlan {
   std::chrono::seconds grace{0};                         ///< in which all victims have ended
 };
 
-/// The offered victims, where zones are free for the pod with them; those of them that go for another pod anyway are
-/// not named again, and the others are no more than it takes. Else as few as can be of the lowest priorities,
-/// whose zones are enough, with no more violated budgets than there must be. FAILED_PRECONDITION: nobody is to be
-/// evicted, as it would be in vain, or might be.
+/// Returns the offered victims if their end frees zones for the pod; those of them that go for another pod anyway are
+/// not named again, and the others are no more than needed. Else returns as few as possible of the lowest priorities
+/// whose zones are enough, with the fewest violated budgets. FAILED_PRECONDITION: nobody is to be evicted, as it would
+/// be in vain, or might be.
 Result<PreemptionPlan> plan_preemption(const ZoneBook::NodeRoom& room, const Preemption& preemption);
 
 /// The zones that the pod will have when all have gone that are ending; nothing if it will not fit.

@@ -25,7 +25,7 @@ class WaitingPods {
   /// Schedulers try a pod again after five minutes in any case: after this it is gone.
   static constexpr std::chrono::minutes kLongest{6};
 
-  /// No node had a zone for it; these had one that is too small, or none.
+  /// Notes that no node had a zone for the pod; these had one that is too small, or none.
   void reject(const Demand& demand, const std::vector<std::string_view>& nodes, Time now);
   /// It has found a node.
   void forget(const std::string& uid) { pods_.erase(uid); }

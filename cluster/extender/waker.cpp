@@ -38,7 +38,7 @@ void Waker::look() {
   if (const std::string node = node_to_change(); !node.empty()) change_node(node);
 }
 
-/// Empty: nobody is to be woken.
+/// Returns the node whose change wakes schedulers; empty if none is to be woken.
 std::string Waker::node_to_change() {
   MutexLock lock(shared_.mutex);
   for (const auto& [node, growth] : shared_.book.take_grown()) grown_[node] = std::max(grown_[node], growth);

@@ -26,7 +26,7 @@ Result<dom::object> parse_object(const std::string& body) {
   return object;
 }
 
-/// Empty where it is missing or is no text.
+/// Returns the text; empty if it is missing or is not a text.
 std::string_view text_in(const dom::object& object, std::string_view key) {
   std::string_view text;
   return object.at_key(key).get(text) ? std::string_view() : text;

@@ -26,7 +26,7 @@ struct BindingArgs {
   std::string node;
 };
 
-/// Whom a scheduler would evict from a node, or is told to.
+/// Pods that a scheduler would evict from a node, or those that it may.
 struct NodeVictims {
   std::string node;
   std::vector<std::string> uids;  ///< the most important one first

@@ -48,7 +48,8 @@ Amounts part_in(const NodeZones* node, const Amounts& asks, std::uint32_t index,
   return asks;
 }
 
-/// As choose_zones() counts it: what runs at one time, where an init container has what main ones will have.
+/// Counts as choose_zones() does: containers that run at one time, with init containers in the place of later main
+/// ones.
 std::vector<std::pair<std::uint32_t, Amounts>> taken_by_pod(const NodeZones* node, const Demand& demand,
                                                             const ZoneAnnotation& annotation) {
   struct InZone {

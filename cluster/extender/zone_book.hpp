@@ -52,7 +52,7 @@ struct ZoneAnnotation {
 /// if nothing is known of it.
 Amounts asks_on(const NodeZones* node, const Demand& demand, const ContainerDemand& container,
                 const ZoneAnnotation& annotation);
-/// Nothing if it is of another version or of another shape.
+/// Parses the annotation; nothing if it is of another version or of another shape.
 std::optional<ZoneAnnotation> read_zone_annotation(const std::string& text);
 std::string zone_annotation_text(const NodeZones& node, const Choice& choice);
 
@@ -67,19 +67,19 @@ class ZoneBook {
  public:
   using Time = std::chrono::steady_clock::time_point;
 
-  /// How often a promise is asked after that its node does not count: its pod may be gone already. What was asked of
-  /// the API server before that is over by then.
+  /// The interval at which the API server is asked about a promise that its node does not count: the pod may be gone.
+  /// Earlier requests to the API server are over by then.
   static constexpr std::chrono::seconds kLookEvery{10};
-  /// After which its node is not relied on any more.
+  /// The time after which a node that does not count a promise is not relied on.
   static constexpr std::chrono::seconds kPatience{60};
 
-  /// A node's object as it is now. One that is older than what is known of the node is left out. What it acknowledges
-  /// is promised no more.
+  /// Takes a node's current object, and ignores one that is older than the known one. Promises that it acknowledges
+  /// end.
   void set_node(NodeZones node);
   void remove_node(const std::string& name);
   /// Sets whether the node's agent has fallen silent: then nothing is chosen there.
   void set_silent(const std::string& name, bool is_silent);
-  /// All there are: others are gone.
+  /// Forgets all other nodes.
   void keep_only(const std::vector<std::string>& names);
   ResourceNames& names() { return names_; }
   /// All that nodes have had, each once.
@@ -90,7 +90,7 @@ class ZoneBook {
   Result<Choice> choose(std::string_view node, const Demand& demand) const;
   /// How good choose() would be.
   Result<Fit> fit(std::string_view node, const Demand& demand) const;
-  /// The same without how good it is.
+  /// Checks whether choose() would succeed.
   Status check(std::string_view node, const Demand& demand) const;
   bool knows(std::string_view node) const { return find(node) != nullptr; }
 
@@ -100,8 +100,8 @@ class ZoneBook {
     std::string annotation = {};  ///< empty: none of its containers has CPUs of its own there, and nothing is promised
     bool is_again = false;        ///< it was promised before, so that an earlier attempt may have bound the pod
   };
-  /// As choose(), and keeps it free for the pod. What the pod was promised on this node before, in this term, it is
-  /// promised again. ABORTED while it is being bound there.
+  /// Chooses as choose() does, and keeps the zones free for the pod. A promise that the pod already has on this node in
+  /// this term is made again. ABORTED while the pod is being bound there.
   Result<Reserved> reserve(const std::string& node, const Demand& demand, Time now);
   /// The pod is bound to the node: its promises on other nodes are void.
   void confirm(std::uint64_t promise, Time now);
@@ -111,15 +111,16 @@ class ZoneBook {
   /// A pod that was found bound, with the zones that its annotation gives it; nothing changes if its node counts it
   /// already, or if there is a promise for it.
   void remember(const Demand& demand, const ZoneAnnotation& annotation, Time now);
-  /// Another replica may have promised zones since: forgets all but what this one has asked for and has no answer to.
-  /// That stays promised, too, as it may still come true, but is no reason any more to ask for it again.
+  /// Begins a term. Another replica may have promised zones since, so all promises are forgotten but those that this
+  /// one has asked for and has no answer to: they may still come true, but are not a reason any more to ask for them
+  /// again.
   void begin_term();
 
   /// Zones kept for pods for which others are evicted. A pod that is bound does not need its own any more.
   KeptZones& kept() { return kept_; }
   const KeptZones& kept() const { return kept_; }
 
-  /// Those to be asked after.
+  /// Returns the promises to ask the API server about.
   std::vector<Promise> due(Time now) const;
   /// The pod is alive and bound there: asked after again. After kPatience its node is stale. One whose object never
   /// tells of the pods that it counts is stale from then on, and is taken to have counted this one.
@@ -180,7 +181,7 @@ class ZoneBook {
   auto look_for(const Node& node, const Demand& demand, Look look) const;
   const Node* find(std::string_view node) const;
   std::uint64_t add(Promise promise);
-  /// As it was when it was due; null if it has changed.
+  /// Finds a promise as it was when it was due; null if it has changed.
   Promise* find_due(const Promise& due);
   /// Other promises of the pod, wherever they are.
   void release_others(const std::string& uid, std::uint64_t but);

@@ -20,7 +20,7 @@ class BoundPods {
 
   /// In the order in which they were made.
   std::vector<const api::Pod*> in_order() const;
-  /// By the uid that the container runtime knows; null if there is none.
+  /// Finds a pod by the uid that the container runtime has for it; null if there is none.
   const api::Pod* find(const std::string& runtime_uid) const;
   /// Returns true if some container requests devices.
   bool want_devices() const;

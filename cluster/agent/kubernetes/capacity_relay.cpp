@@ -25,12 +25,12 @@ constexpr const char* kOfflineUntil = "offline-capacity-until";
 constexpr const char* kRelaySource = "nrt";
 constexpr int kMaxAnswerBytes = 1 << 20;
 constexpr std::chrono::milliseconds kRelayPatience{8000};
-/// Between two requests. The stream has told of the first by then.
+/// The time between two requests. The stream has reported the first by then.
 constexpr std::chrono::milliseconds kRelayPeriod{1000};
 constexpr std::chrono::milliseconds kLongestRelayRetry{5000};
 /// For what comes to its end, or into reach of kLongestHandedDown, without anything happening.
 constexpr std::chrono::milliseconds kRelayLooksAgain{60'000};
-/// topoletd takes no capacity for longer than 31 days: one that is offered for longer is told again before it ends.
+/// The longest time to request. topoletd accepts up to 31 days: longer offers are renewed before they end.
 constexpr std::chrono::hours kLongestHandedDown{24 * 30};
 constexpr std::chrono::hours kLongEnough{24 * 15};
 

@@ -1,4 +1,4 @@
-// Which devices the kubelet gives out, and which it has given.
+// The devices that the kubelet offers, and those that containers have.
 #pragma once
 
 #include <chrono>
@@ -19,9 +19,9 @@
 
 namespace topolet::agent {
 
-/// Asks the kubelet's PodResources socket, which tells of no changes by itself: each minute, soon after refresh(), and
-/// every few seconds while it does not answer. What was known before stays known meanwhile. On the loop's thread, but
-/// for its end.
+/// Asks the kubelet's PodResources socket, which reports no changes by itself: each minute, soon after refresh(), and
+/// every few seconds while it does not answer. Meanwhile the last answer stays valid. On the loop's thread, but for its
+/// end.
 class DeviceInventory {
  public:
   /// Devices of a pod, by container and then by resource.

@@ -23,13 +23,13 @@ class NodeOwner {
   bool is_due() const { return is_due_; }
   /// Makes ask() due, since the uid may have changed.
   void doubt() { is_due_ = true; }
-  /// The same where it was never told, or was told long ago.
+  /// Makes ask() due if the uid was never read, or long ago.
   void doubt_what_is_old();
-  /// OK: uid() may be relied on, and is empty where this program may not read Nodes. NOT_FOUND: there is no such Node.
-  /// UNAVAILABLE: nobody knows, and it stays due.
+  /// Asks for the uid. OK: uid() may be relied on, and is empty if this program may not read Nodes. NOT_FOUND: there is
+  /// no such Node. UNAVAILABLE: it could not be read, and stays due.
   void ask(std::function<void(const Status&)> then);
   const std::string& uid() const { return uid_; }
-  /// As it was told last.
+  /// Returns true if the Node existed when it was last read.
   bool is_there() const { return is_there_; }
 
  private:

@@ -118,7 +118,7 @@ struct Growth {
 /// Returns `more`, or 0 if it is within `lost`, the rounding error of the amounts that topoletd has.
 std::int64_t unless_lost(std::int64_t more, std::int64_t lost) { return more <= lost ? 0 : more; }
 
-/// By how much a container that topoletd has asks for more than it had.
+/// Returns the amounts by which a container that topoletd has now requests more.
 Growth growth_of(const api::Pod& pod, const api::PodContainer& container, const BookedContainer& booked) {
   Growth growth;
   api::Amounts& more = growth.requests;

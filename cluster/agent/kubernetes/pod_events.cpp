@@ -24,7 +24,7 @@ struct Reason {
   const char* type;
 };
 
-/// Nothing for what is only of interest to who looks for it.
+/// Returns the event to write; nothing for decisions that only concern those who look for them.
 std::optional<Reason> reason_of(const watch::v1::Event& event, bool is_remote) {
   if (event.event() == "denied") return Reason{"TopologyDenied", "Warning"};
   if (event.event() == "re-placed") return Reason{"Moved", "Normal"};

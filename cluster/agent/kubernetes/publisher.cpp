@@ -30,7 +30,8 @@ constexpr int kUrgentBurst = 4;
 /// the object is touched one of the scheduler's periods and this long after a change.
 constexpr std::chrono::milliseconds kTouchMargin{2000};
 constexpr std::chrono::milliseconds kFirstRetry{1000};
-/// With a tenth of it at random no more than five seconds: so soon after the API server is back, it has the object.
+/// The longest pause after a failure; with the random tenth, up to five seconds: so soon after the API server is back,
+/// it has the object.
 constexpr std::chrono::milliseconds kLongestRetry{4500};
 /// Until it is asked again for a Node that it does not have.
 constexpr std::chrono::milliseconds kNodePeriod{4500};
@@ -38,14 +39,14 @@ constexpr std::chrono::milliseconds kNodePeriod{4500};
 constexpr std::chrono::milliseconds kContestedPeriod{10'000};
 /// A program that writes the object is said to do so for this long after it has.
 constexpr std::chrono::minutes kContestMemory{10};
-/// Who deletes the object more often within this time, does so all the time.
+/// The time in which deletions are counted: a program that deletes the object more often does so all the time.
 constexpr std::chrono::minutes kDeletionsMemory{1};
 constexpr int kMaxDeletions = 2;
 /// After so many conflicts in a row somebody writes all the time, and waiting is better than racing.
 constexpr int kMaxConflicts = 3;
 constexpr std::size_t kRememberedVersions = 16;
 
-/// Who changed an object last, as far as it says so.
+/// Returns the name of the object's last writer, if it gives one.
 std::string last_writer(const json& object) {
   std::string writer;
   std::string newest;
@@ -147,7 +148,8 @@ Publisher::Time Publisher::next_urgent_write() {
   return urgent_writes_ >= 1 ? now : std::max(now, next_write_);
 }
 
-/// Where something is not known, nothing is done: what makes it known is a change, after which this is called again.
+/// Writes the object if it has changed. If a fact is unknown, nothing is written: the change that makes it known calls
+/// this again.
 void Publisher::attempt() {
   const std::optional<watch::v1::Snapshot> node = deps_.node_state();
   const BoundPods* pods = deps_.pods();

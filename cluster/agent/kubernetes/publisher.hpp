@@ -25,7 +25,7 @@
 
 namespace topolet::agent {
 
-/// On the loop's thread. What it is told of are hints: at each attempt it looks at everything anew.
+/// Publishes the node's object. On the loop's thread. Notifications are hints: each attempt reads everything anew.
 class Publisher {
  public:
   struct Options {
@@ -42,7 +42,7 @@ class Publisher {
   };
   struct Deps {
     api::Api& api;
-    /// Nothing while it is not known for certain.
+    /// Returns the node's state; nothing while it is not known for certain.
     std::function<std::optional<watch::v1::Snapshot>()> node_state;
     /// Answers later, on the loop's thread.
     std::function<void(watch::v1::FitsRequest, std::function<void(Result<watch::v1::FitsResponse>)>)> ask_what_fits;

@@ -128,7 +128,7 @@ void Reporter::stop() {
   loop_.stop();
 }
 
-/// With the node's lock held: what is to be done is passed on to the loop's thread.
+/// Passes the work on to the loop's thread. Called with the node's lock held.
 void Reporter::hear(const watch::v1::Delta* delta) {
   auto heard = std::make_shared<watch::v1::Delta>();
   if (delta != nullptr) *heard = *delta;

@@ -12,10 +12,10 @@
 
 namespace topolet::agent {
 
-/// All there are, for metrics: words that are the codes of illnesses as well.
+/// All warnings, for metrics; the words are the codes of illnesses as well.
 inline constexpr std::array kSetupWarnings = {illness::kKubeletStatic, illness::kNodeName, illness::kZoneAnnotation};
 
-/// By those words, each with one sentence that says what to do.
+/// Returns the warnings by those words, each with one sentence that says what to do.
 std::map<std::string, std::string> setup_warnings(const std::string& node_name, const watch::v1::FitsResponse& fits);
 
 /// Says each in the log when it comes, and when it is over.

@@ -15,7 +15,8 @@ using api::text_field;
 using nlohmann::json;
 
 constexpr std::chrono::seconds kWakeUpPeriod{1};
-/// How long a Lease may stay as it is. The extender renews it every second, or every hundred where it is told to.
+/// The time for which a Lease may stay unchanged. The extender renews it every second, or every hundred if so
+/// configured.
 constexpr std::chrono::seconds kLeaseAge{15};
 /// How long an extender that was seen to renew it is believed to do so.
 constexpr std::chrono::seconds kTrust{30};

@@ -12,9 +12,9 @@
 
 namespace topolet::agent {
 
-/// On the loop's thread. Where a topolet-extender leads it wakes, as it knows whom it has rejected. Whether one does is
-/// seen by its Lease, which it renews every second: not by the time in it, as clocks of hosts differ. What cannot be
-/// read tells of none.
+/// Wakes schedulers when a zone has more room. On the loop's thread. A topolet-extender that leads does it instead, as
+/// it knows which pods it has rejected. It leads as long as its Lease changes, which it renews every second; the time
+/// in the Lease is ignored, as clocks of hosts differ. A Lease that cannot be read counts as none.
 class Waker {
  public:
   struct Options {

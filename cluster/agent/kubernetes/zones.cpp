@@ -51,7 +51,7 @@ constexpr const char* kEffectiveCapacity = "topolet.io/effective-cpu-milli";
 constexpr const char* kPoolCpus = "topolet.io/pool-cpus";
 constexpr const char* kIsolatedCpus = "topolet.io/isolated-cpus";
 constexpr std::array<const char*, 4> kOurZoneAttributes = {kCpus, kEffectiveCapacity, kPoolCpus, kIsolatedCpus};
-/// As hwloc calls memory that belongs to a GPU.
+/// The name that hwloc gives to memory of a GPU.
 constexpr const char* kGpuMemory = "GPUMemory";
 /// The kubelet's own limit, which schedulers take where nothing is said.
 constexpr int kUsualMaxNodes = 8;
@@ -204,8 +204,8 @@ class ZonesBuilder {
     attributes.push_back(attribute(kIsolatedCpus, fmt::format("{}/{}", fit->isolated_cpus(), isolated.size())));
   }
 
-  /// Where topoletd gives nobody CPUs alone, others may have given them: the kubelet does so on a node that nobody
-  /// knows.
+  /// Returns the CPUs available to containers with CPUs of their own. If topoletd gives none, the kubelet may, on a
+  /// node that is not known beforehand: pending ones count on every node.
   std::int64_t available_cpus(const watch::v1::NodeFit* fit, std::int64_t allocatable,
                               std::int64_t free_isolated) const {
     if (facts_.fits.gives_exclusive_cpus()) return fit == nullptr ? 0 : fit->exclusive_cpus();
@@ -243,8 +243,8 @@ class ZonesBuilder {
     return booked;
   }
 
-  /// Memory that no container is bound to: with memory = bind that beside no CPUs, unless there is no other; and never
-  /// that of GPUs.
+  /// Returns true for memory that no container is bound to: with memory = bind, memory without CPUs beside it, unless
+  /// there is no other; and always the memory of GPUs.
   bool is_memory_unused(const watch::v1::Node& node) const {
     if (!node.memory_only()) return false;
     if (node.subtype() == kGpuMemory) return true;
@@ -382,7 +382,7 @@ json make_topology_object(const TopologyFacts& facts) {
     why_ignored += (why_ignored.empty() ? "" : ",") + word;
   if (!why_ignored.empty()) object["attributes"].push_back(attribute(kIgnoresZones, why_ignored));
   if (!facts.fits.isolated().empty()) {
-    // Where nobody gets CPUs alone they are all alike.
+    // If no container gets CPUs of its own, all CPUs are alike.
     if (facts.fits.gives_exclusive_cpus()) object["attributes"].push_back(attribute(kIsolated, facts.fits.isolated()));
     object["attributes"].push_back(attribute(kReservedNamespaces, list_of(facts.fits.reserved_namespaces())));
     object["attributes"].push_back(attribute(kExclusiveNamespaces, list_of(facts.fits.exclusive_namespaces())));

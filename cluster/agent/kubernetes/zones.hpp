@@ -35,10 +35,10 @@ struct TopologyFacts {
   std::string acknowledged;
 };
 
-/// A zone for each NUMA node that has something to offer. Amounts of memory are what containers may have: less what is
-/// reserved, and what is in huge pages; none of memory that topoletd binds nobody to, and none of GPUs. What the CPUs
-/// of a node without memory take of a neighbour's counts there. Of a device that is local to several nodes each counts
-/// it.
+/// Makes a zone for each NUMA node that has something to offer. Memory is the amount that containers may have: without
+/// reserved memory and huge pages, and without memory that topoletd binds no container to, or that of GPUs. Memory that
+/// the CPUs of a node without memory use on a neighbour counts on that neighbour. A device that is local to several
+/// nodes counts on each of them.
 nlohmann::json make_topology_object(const TopologyFacts& facts);
 
 /// `ours` with what others have written into `current`: attributes that are not ours, of the object and of its zones,
@@ -54,7 +54,7 @@ bool has_grown(const nlohmann::json& before, const nlohmann::json& now);
 /// Sets the time of the second touch, which makes an object differ that says the same.
 void touch(nlohmann::json& object, const std::string& time);
 
-/// Sets what changes each time that the object is written. Who reads it need not know what time it is here.
+/// Sets the text that changes with each write. Readers need not know the time of this host.
 void set_heartbeat(nlohmann::json& object, const std::string& time);
 
 /// Returns the bytes that `numa.reserved-memory` keeps for the system on a node: "1Gi" on every node, or

@@ -1,4 +1,4 @@
-// The newest events: listed, and told to those who do not see the list.
+// The newest events: listed, and announced to readers who do not see the list.
 import { atMostOncePer, element, find } from "./dom.js";
 
 const kTrouble = new Set(["denied", "overlap", "overruled", "stuck", "squeezed", "drift", "gap", "conflict",
@@ -36,7 +36,7 @@ export class EventList {
   /** Until draw(), it is not in the list. `isNew`: it is to be announced. */
   add(timeMs, event, isNew) {
     this.undrawn.push({ timeMs, event, isNew });
-    // Nothing is drawn while nobody looks, for hours perhaps.
+    // Nothing is drawn while the page is hidden, for hours perhaps.
     if (this.undrawn.length > kMostUndrawn) this.undrawn = this.newestOf(this.undrawn);
     if (!isNew) return;
     this.unannounced.push(event);

@@ -25,7 +25,7 @@ function box(className, title) {
   return made;
 }
 
-/** By node; "elsewhere": of several or none. */
+/** Groups devices by node; "elsewhere": devices on several nodes or none. */
 function devicesByPlace(machine) {
   const places = new Map();
   for (const device of machine.devices ?? []) {
@@ -175,7 +175,7 @@ function firstOfOtherNode(from, others) {
   return other?.querySelector(".cpu") ?? null;
 }
 
-/** As one sees it: of those below (or above), one that is hardly to the side. */
+/** Returns the nearest element below (or above) that is hardly to the side. */
 function nearest(from, all, direction) {
   const middle = (one) => {
     const { left, top, width, height } = one.getBoundingClientRect();

@@ -73,7 +73,7 @@ export function cpuTable(node) {
   return table;
 }
 
-/** The same for the same pod, whatever else there is: a hue that black text can be read on. */
+/** Returns a pod's colour, always the same for the same pod: a hue that black text can be read on. */
 export function colourOf(uid) {
   let hash = 2166136261;
   for (const letter of uid) hash = Math.imul(hash ^ letter.codePointAt(0), 16777619) >>> 0;

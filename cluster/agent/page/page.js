@@ -26,7 +26,7 @@ const shown = () => past?.node ?? live;
 
 // Choosing
 
-/** Those who choose by keys are led to what they get, and back by Escape. */
+/** Selects an element. With the keyboard, the focus moves to the details, and back with Escape. */
 function choose(what, goBack, byKeyboard) {
   chosen = { ...what, goBack: chosen && !goBack ? chosen.goBack : goBack };
   draw();

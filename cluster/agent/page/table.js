@@ -5,7 +5,7 @@ import { colourOf, holdsAlone, parseSet } from "./node.js";
 const collator = new Intl.Collator("en", { numeric: true });
 const compareText = (a, b) => collator.compare(a, b);
 
-/** By the first number, then by the next; what has none comes last. */
+/** Compares by the first number, then by the next; sets without numbers come last. */
 function compareSets(a, b) {
   const [left, right] = [parseSet(a), parseSet(b)];
   if (left.length === 0 || right.length === 0) return right.length - left.length;
@@ -15,7 +15,7 @@ function compareSets(a, b) {
   return left.length - right.length;
 }
 
-/** With what is not as it should be. */
+/** Returns the mode, with anything that is not as it should be. */
 function modeOf(one) {
   return `${one.mode}${one.squeeze ? ", squeezed" : ""}${one.conflict ? ", in conflict" : ""}`;
 }

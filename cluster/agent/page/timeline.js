@@ -1,4 +1,4 @@
-// The last hour: what the node was before it, and each change since, also where another topoletd told it.
+// The last hour: the node's state before it, and each change since, also where another topoletd sent it.
 import { apply, begin, copyOf, keyOf } from "./node.js";
 
 const kSpanMs = 3600 * 1000;
@@ -12,7 +12,7 @@ export class Timeline {
     this.deltas = [...told.deltas];
   }
 
-  /** A change that the stream tells may be in what was told at the beginning. */
+  /** Returns true if a change from the stream was already in the history that was loaded at the beginning. */
   has(delta) { return delta.number <= this.newest; }
 
   add(delta) {
