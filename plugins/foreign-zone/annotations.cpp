@@ -37,7 +37,7 @@ bool is_zero(const Json& quantity) {
   return !text.empty() && other != 0 && (other == std::string::npos || text.find_first_of("123456789") > other);
 }
 
-/// Which nodes are meant for what.
+/// The reserved nodes, by resource.
 class ReservedNodes {
  public:
   /// `resources`: amounts by name; null if it is not said what is reserved there.

@@ -15,8 +15,8 @@ inline constexpr std::string_view kCrane = "topology.crane.io/topology-result";
 
 struct ForeignZone {
   std::string_view annotation = {};  ///< that says it; empty: none does
-  /// By OS index; none: not said. Those where CPUs are reserved, or without any of these memory: what is said of other
-  /// resources, such as GPUs, is no place for CPUs.
+  /// The nodes where CPUs are reserved, or if there are none, memory; empty if neither is. Nodes that are named for
+  /// other resources, such as GPUs, do not tell where CPUs should be.
   sdk::Set nodes = {};
   sdk::Set cpus = {};      ///< the same
   std::string error = {};  ///< why it cannot be read, with annotation and value; empty: it can

@@ -19,7 +19,7 @@ Set nodes_of(const topolet_topology& topology, const Set& cpus) {
   return nodes;
 }
 
-/// Those that have memory or devices only: no container runs there.
+/// Returns the nodes that have memory or devices only: no container runs there.
 Set nodes_without_cpus(const topolet_topology& topology) {
   Set nodes;
   for (const topolet_node& node : sdk::nodes(topology)) {

@@ -60,7 +60,7 @@ void count_devices(const std::vector<UsableNode*>& serving, const LocalityModel&
   }
 }
 
-/// As few nodes as bring all devices as near as possible, chosen one by one: next is the one with the largest gain.
+/// Chooses as few nodes as bring all devices as near as possible, one by one: next is the one with the largest gain.
 std::vector<UsableNode*> choose_serving(std::vector<UsableNode>& nodes, const LocalityModel& model) {
   std::vector<double> reached(model.device_count(), 0);
   std::vector<UsableNode*> chosen;
@@ -86,7 +86,7 @@ std::vector<UsableNode*> choose_serving(std::vector<UsableNode>& nodes, const Lo
 }
 
 /// Distributes `count` CPUs in proportion to the devices, `step` at a time: some to each node first, then always to the
-/// one farthest below its fair share. What would exceed a fair share is left over.
+/// one farthest below its fair share. CPUs that would exceed a fair share are left over.
 void apportion(const std::vector<UsableNode*>& serving, std::size_t count, std::size_t step) {
   std::size_t devices = 0;
   std::size_t assigned = 0;

@@ -1,4 +1,4 @@
-// Which CPUs of a node set a container with devices gets.
+// Choice of CPUs of a node set for a container with devices.
 #pragma once
 
 #include <topolet/policy.hpp>
@@ -24,7 +24,7 @@ struct CpuMinimum {
 std::vector<CpuMinimum> split_among_nodes(const topolet_pick_request& picking, const ContainerDevices& container,
                                           const Rules& rules);
 
-/// If the chosen CPUs are local to fewer devices than free ones would be: says so. Empty otherwise.
+/// Names the devices to which free CPUs are local but the chosen ones are not; empty if there are none.
 std::string missed_devices(const topolet_pick_request& picking, const ContainerDevices& container, const Rules& rules);
 
 /// Returns true if the CPUs have been chosen already, and are only to be judged.

@@ -19,7 +19,7 @@ enum class LocateBy : std::uint8_t {
   kNode,      ///< no PCI device, but near a given NUMA node
 };
 
-/// Which PCI functions to count.
+/// The PCI functions to count.
 struct PciMatch {
   std::uint32_t vendor_id = 0;
   std::optional<std::uint32_t> device_id = {};

@@ -37,8 +37,8 @@ struct NodeRoom {
 /// The cost of taking a container's CPUs from a candidate. Compared member by member, the lowest first.
 struct Cost {
   std::size_t headroom = 0;  ///< CPUs that unused GPUs will want
-  /// At nodes with GPUs: by how much fewer CPUs are left free than the emptiest node has. Who fills one node after the
-  /// other bars all GPUs of the full ones, also those that come free later.
+  /// The free CPUs by which the node with GPUs falls short of the emptiest one. Filling one node after the other would
+  /// bar all GPUs of the full ones, also those that come free later.
   std::size_t fullness = 0;
 
   friend auto operator<=>(const Cost&, const Cost&) = default;
@@ -96,7 +96,7 @@ struct GpuCounts {
   }
 };
 
-/// Those with the most free CPUs first.
+/// Returns the room of each node, the most free CPUs first.
 std::vector<NodeRoom> node_rooms(const topolet_request& request, const GpuCounts& gpus, const Headroom& headroom) {
   const sdk::Set free = sdk::union_of_candidates(request, &topolet_candidate::free);
   const sdk::Set allowed = sdk::union_of_candidates(request, &topolet_candidate::cpus);
@@ -159,7 +159,7 @@ bool is_with_pod(const topolet_candidate& candidate, const Pod& pod) {
   return nodes > 0 && sdk::size_of_both(candidate.nodes, pod.nodes.view()) == nodes;
 }
 
-/// With what is still to come of the pod. Where that has no room, it costs more than anywhere else.
+/// Returns the cost with the rest of the pod. A place without room for it costs more than anywhere else.
 std::optional<Cost> cost_for_pod(const topolet_candidate& candidate, const std::vector<NodeRoom>& rooms,
                                  std::size_t cpus, const Pod& pod) {
   if (std::optional<Cost> whole = cost_of(candidate, rooms, cpus + pod.cpus_to_come)) return whole;

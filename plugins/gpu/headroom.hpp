@@ -24,10 +24,10 @@ struct Headroom {
 /// "auto", or a number of CPUs. Throws std::invalid_argument for anything else.
 Headroom parse_headroom(std::string_view text);
 
-/// For a container with exclusive CPUs and without devices: candidates are ranked among those of as many nodes by how
-/// many of the CPUs they cost that unused GPUs will want; then, at nodes with GPUs, the emptier first. The best get 0
-/// points, the others -2 to -7, which with the plugin's default weight is less than numa subtracts for one more node.
-/// None if they cost all the same, and where no GPU is unused.
+/// Ranks candidates of as many nodes for a container with exclusive CPUs and without devices: by the CPUs they take
+/// that unused GPUs will want, the fewest first; then, at nodes with GPUs, the emptier first. The best get 0 points,
+/// the others -2 to -7, which with the plugin's default weight is less than numa subtracts for one more node. Returns
+/// none if they cost all the same, or if no GPU is unused.
 ///
 /// A pod stays together: where its other containers are, a container costs nothing; and the first one counts with all
 /// that the pod requests, on the candidates that have room for it.

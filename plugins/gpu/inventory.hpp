@@ -43,7 +43,7 @@ struct KernelDevices {
 /// Reads /sys/dev, /sys/kernel/iommu_groups, /proc/driver/nvidia, the links in /dev, and the links that `kinds` name.
 KernelDevices read_kernel_devices(const Roots& roots, const std::vector<DeviceKind>& kinds);
 
-/// Where a PCI device is, as the kernel shows it now: for one that has come since. Nothing if there is no such device.
+/// Locates a PCI device as the kernel shows it now, for one that has come since. Nothing if there is no such device.
 /// These files are the kernel's alone, so that reading them does not wait for any disk.
 std::optional<DeviceLocation> locate_pci_device(const std::filesystem::path& sysfs, const std::string& address);
 

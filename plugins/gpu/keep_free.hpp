@@ -19,7 +19,7 @@ std::vector<Verdict> keep_free_verdicts(const topolet_request& request, const Ru
 /// All nodes without GPUs, for a container that requests nothing; nothing for others, and if there are none or one.
 std::optional<sdk::Set> nodes_kept_free_of_gpus(const topolet_request& request);
 
-/// As many CPUs away from GPUs as possible, the others beside the GPUs of as few nodes as possible.
+/// Prefers CPUs away from GPUs, as many as possible, and then those beside the GPUs of as few nodes as possible.
 std::vector<CpuMinimum> split_keeping_free(const topolet_pick_request& picking, const Rules& rules);
 
 }  // namespace topolet::gpu

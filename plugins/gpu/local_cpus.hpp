@@ -29,7 +29,7 @@ std::vector<Verdict> local_cpu_verdicts(const topolet_request& request, const Co
 std::vector<CpuMinimum> split_by_local_cpus(const topolet_pick_request& picking, const ContainerDevices& container,
                                             const Rules& rules);
 
-/// If none of the chosen CPUs is local to a device that usable ones are local to: says so. Empty otherwise.
+/// Names the devices to which usable CPUs are local but none of the chosen ones is; empty if there are none.
 std::string missed_local_cpus(const topolet_pick_request& picking, const ContainerDevices& container);
 
 }  // namespace topolet::gpu

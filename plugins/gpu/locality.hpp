@@ -32,7 +32,7 @@ topolet_set cpus_of(const topolet_topology& topology, const DeviceRef& ref);
 /// say, all of them or none.
 Nodes local_nodes_of(const topolet_topology& topology, const DeviceRef& ref);
 
-/// Where one device is, before it is compared with others.
+/// The place of one device, before it is compared with others.
 struct DeviceLocality {
   std::vector<std::uint32_t> bridges;  ///< PCI bridges above it, host bridge last
   Nodes local_nodes;                   ///< as local_nodes_of(); none while the CPUs of its own node are offline
@@ -64,7 +64,7 @@ class CpuNodes {
   explicit CpuNodes(const topolet_topology& topology);
 
   const Nodes& positions() const { return positions_; }
-  /// Those of `nodes` that have CPUs in `free`; all of them if `free` is empty.
+  /// Returns the `nodes` that have CPUs in `free`; all of them if `free` is empty.
   Nodes usable(topolet_set nodes, topolet_set free) const;
   /// How many of these CPUs the node has.
   std::size_t count_on(std::uint32_t position, topolet_set cpus) const { return cpus_[position].count_in(cpus); }

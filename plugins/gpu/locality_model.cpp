@@ -35,7 +35,7 @@ LocalityModel::LocalityModel(const topolet_request& request, const ContainerDevi
   std::vector<std::string> remarks;
   for (const Device& device : container.devices) {
     DeviceLocality locality = device_locality(topology_, device.ref, container.cpu_nodes);
-    // A device that is near every node, or none, is no reason to prefer one of them.
+    // A device that is near every node, or none, is not a reason to prefer one of them.
     const bool is_near_all_nodes =
         locality.local_nodes.size() == nodes_.positions().size() && locality.local_nodes.size() > 1;
     const std::string remote_node = remote_node_text(locality);
@@ -176,8 +176,8 @@ bool LocalityModel::misses_a_device(const Nodes& nodes) const {
   return false;
 }
 
-/// As many of the nodes as the container can be on, chosen one by one: next is the one local to most devices that have
-/// no local node yet and, among equals, the one that brings all devices nearest.
+/// Chooses as many nodes as the container can be on, one by one: next is the one local to most devices that have no
+/// local node yet and, among equals, the one that brings all devices nearest.
 Nodes LocalityModel::best_nodes(Nodes rest) const {
   std::vector<double> reached_nearness(devices_.size(), 0);
   Nodes reached;

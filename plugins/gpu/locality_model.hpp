@@ -37,7 +37,7 @@ struct CandidateLocality {
   LocalityScore score;
 };
 
-/// Borrows the request. What holds for all candidates is computed once, when it is made: there may be hundreds.
+/// Borrows the request. Values that are the same for all candidates are computed once: there may be hundreds.
 class LocalityModel {
  public:
   /// `whole_cores`: exclusive CPUs are assigned as whole cores.

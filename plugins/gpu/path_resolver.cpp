@@ -135,7 +135,7 @@ std::optional<DeviceRef> PathResolver::from_kernel(std::string_view path) const 
   return found == locations.end() ? std::nullopt : catalog_.at(found->second);
 }
 
-/// Where the machine's files say nothing: by the names in the topology, and by counting its devices as the kernel does.
+/// Finds a device that the machine's files do not show: by names in the topology, and by counting as the kernel does.
 std::optional<DeviceRef> PathResolver::by_topology_name(std::string_view path) const {
   if (!path.starts_with("/dev/")) return std::nullopt;
   if (const auto ref = catalog_.by_address(find_pci_address(path).value_or(""))) return ref;

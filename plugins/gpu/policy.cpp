@@ -61,7 +61,7 @@ PolicyOptions read_options(const sdk::Options& options) {
   read.roots.sysfs = options["sysfs-root"];
   read.roots.proc = options["proc-root"];
   read.roots.dev = options["dev-root"];
-  // Where it is not, no device would ever be found, without a word. Without any sysfs it is enough to say so.
+  // If it is not there, no device would ever be found, silently. Without any sysfs this message is enough.
   if (const std::string why = why_missing("sysfs-root", read.roots.sysfs);
       !why.empty() && read.roots.sysfs != kDefaultSysfs)
     throw std::invalid_argument(why);
@@ -168,7 +168,7 @@ ContainerDevices Policy::container_devices(const topolet_request& request) const
 std::vector<Verdict> Policy::verdicts(const topolet_request& request) const {
   const ContainerDevices container = devices_to_be_near(container_devices(request));
   Rules rules = options_.rules;
-  // Who only looks at devices is not denied for being far from some.
+  // A container that only watches devices is not denied for being far from some.
   if (watches_only(container)) rules.affinity = Affinity::kPrefer;
   if (std::vector<Verdict> by_cpus = local_cpu_verdicts(request, container, rules); !by_cpus.empty()) return by_cpus;
   if (!container.empty()) return locality_verdicts(request, container, rules);

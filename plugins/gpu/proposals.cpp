@@ -10,7 +10,7 @@
 namespace topolet::gpu {
 namespace {
 
-/// Those of the devices' local nodes that do not contain any of `nodes`.
+/// Returns the devices' local nodes that do not contain any of `nodes`.
 std::vector<Nodes> not_covered_by(const Nodes& nodes, std::vector<Nodes> uncovered) {
   std::erase_if(uncovered, [&nodes](const Nodes& local_nodes) {
     return std::any_of(local_nodes.begin(), local_nodes.end(),

@@ -1,4 +1,4 @@
-// Which CPUs share a cache with CPUs of other cores, and how many of each such cache are free.
+// Groups of CPUs that share a cache with CPUs of other cores, and the free CPUs of each such cache.
 #pragma once
 
 #include <topolet/policy.hpp>

@@ -113,7 +113,7 @@ std::uint32_t distance_outside_nodes(std::size_t nodes) {
   return kToItself + 2 * kToOthers * static_cast<std::uint32_t>(nodes);
 }
 
-/// Nothing where no node has several caches.
+/// Counts free CPUs by cache; nothing if no node has several caches.
 std::optional<FreeByCache> free_by_cache(const topolet_request& request) {
   const CacheGroups groups(*request.topology);
   if (!groups.divide_nodes()) return std::nullopt;

@@ -30,7 +30,7 @@ struct Costs {
 };
 constexpr Costs kCosts = {{14, 16}, {0, 0}, {5, 9}, {1, 4}};
 constexpr Costs kClosest = {{20, 22}, {0, 0}, {4, 5}, {1, 2}};  // with prefer-closest-numa-nodes
-// Where the pod makes a difference.
+// Costs if the pod makes a difference.
 constexpr Costs kCostsOfPod = {{15, 15}, {7, 8}, {3, 4}, {1, 2}};
 constexpr Costs kClosestOfPod = {{19, 19}, {5, 6}, {2, 3}, {1, 1}};
 
@@ -197,7 +197,7 @@ std::int64_t CandidateScorer::shortage(const CandidateResources& candidate) cons
 }
 
 std::int64_t CandidateScorer::uncommitted(const CandidateResources& candidate) const {
-  // Where shared containers cannot run anyway, what they request says nothing.
+  // If shared containers cannot run there anyway, their requests do not matter.
   const bool is_apart = demand_.exclusive && candidate.unshared_cpus == candidate.free_cpus;
   if (is_apart) return static_cast<std::int64_t>(candidate.free_cpus) * 1000;
   if (demand_.exclusive || demand_.shared_milli > 0 || !candidate.memory.known) return candidate.uncommitted_milli();
@@ -260,7 +260,7 @@ std::string CandidateScorer::memory_rejection(const CandidateResources& candidat
   return "too few free huge pages: the container needs " + needed;
 }
 
-/// Empty if the candidate may be used.
+/// Returns the reason for a rejection; empty if the candidate may be used.
 std::string CandidateScorer::rejection(const CandidateResources& candidate) const {
   if (options_.requires_zone && !candidate.in_zone) return rejection_outside(demand_.zone);
   // Sets of too many nodes are rejected whatever they have.
@@ -312,7 +312,7 @@ int CandidateScorer::cpus_missing_for_pod(const CandidateResources& candidate) c
       demand_.exclusive ? static_cast<std::int64_t>(candidate.shared_cpus_beside(demand_.exclusive_cpus)) * 1000
                         : static_cast<std::int64_t>(candidate.free_cpus) * 1000 - demand_.shared_milli;
   if (shared < milli) return 8;
-  // Those who are given isolated CPUs first would go elsewhere for them.
+  // Containers that are given isolated CPUs first would go elsewhere for them.
   const bool lacks_isolated = demand_.pod_takes_isolated && isolated < demand_.rest_of_pod_milli / 1000 * 1000;
   const bool is_requested = shared - candidate.shared_milli_requested < milli;
   return (lacks_isolated ? 4 : 0) + (is_requested ? 2 : 0);
@@ -367,7 +367,7 @@ std::string CandidateScorer::pod_text(const CandidateResources& candidate) const
          (milli > 0 ? ", which requests " + format_milli_cpus(milli) : std::string());
 }
 
-/// Where the caches matter.
+/// Describes the caches, if they matter.
 std::string CandidateScorer::cache_text(const CandidateResources& candidate) const {
   if (candidate.caches.caches == 0 || demand_.exclusive_cpus < 2) return "";
   return candidate.caches.caches == 1 ? " in one cache" : " in " + std::to_string(candidate.caches.caches) + " caches";

@@ -60,7 +60,8 @@ class CandidateScorer {
   std::int64_t uncommitted(const CandidateResources& candidate) const;
   /// Exclusive CPUs here would leave the shared containers with fewer CPUs than they request.
   bool crowds_out_shared(const CandidateResources& candidate) const;
-  /// Where the machine does not report distances the number of packages, since nodes of one package are nearer.
+  /// Returns the distance, or, if the machine reports none, the number of packages, since nodes of one package are
+  /// nearer.
   std::uint32_t distance_of(const CandidateResources& candidate) const;
   Nearness nearness_of(const CandidateResources& candidate) const {
     return {candidate.nodes_without_memory, distance_of(candidate)};

@@ -56,7 +56,7 @@ struct Cache {
   Cores cores;
 };
 
-/// By their lowest cores.
+/// Returns the caches, ordered by their lowest cores.
 std::vector<Cache> caches_of(const Cores& cores) {
   std::vector<Cache> caches;
   std::map<std::uint32_t, std::size_t> position;

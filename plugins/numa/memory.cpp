@@ -136,7 +136,7 @@ void NodeMemory::find_local_memory_nodes() {
   for (std::size_t i = 0; i < nodes.size(); ++i) any_has_memory_ = any_has_memory_ || has_memory(i);
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     std::size_t local = i;
-    // Where the size of no node is known, each is taken to have memory of its own.
+    // If the size of no node is known, each is taken to have memory of its own.
     if (any_has_memory_ && !has_memory(i)) {
       for (std::size_t other = 0; other < nodes.size(); ++other) {
         if (!has_memory(other)) continue;

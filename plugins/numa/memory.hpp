@@ -23,7 +23,7 @@ class ReservedMemory {
   explicit ReservedMemory(std::string_view text);
 
   std::int64_t of(std::uint32_t os_index) const;
-  /// Those that it names and the machine does not have.
+  /// Returns the named nodes that the machine does not have.
   std::vector<std::uint32_t> nodes_missing_on(const topolet_topology& machine) const;
 
  private:
@@ -87,7 +87,7 @@ class NodeMemory {
   /// The nodes whose memory is local to these, each once, in ascending order.
   std::vector<std::size_t> local_to(std::vector<std::size_t> nodes) const;
   std::vector<std::size_t> memory_nodes_of(const std::vector<std::uint32_t>& nodes) const;
-  /// Where the entry's memory is bound to, in ascending order.
+  /// Returns the nodes to which the entry's memory is bound, in ascending order.
   std::vector<std::size_t> bound_nodes(const topolet_ledger_entry& entry) const;
   /// Books huge pages of an entry that is bound to no nodes, in parts as large as the parts of its CPUs.
   void book_beside_cpus(const topolet_ledger_entry& entry, std::int64_t bytes, NodeBooking& booking) const;

@@ -56,7 +56,7 @@ class NodeBooking {
   bool others_may_yield(const std::vector<std::size_t>& nodes) const;
   /// Takes as much as there is, up to `bytes`. Returns what it took, by position in `nodes`.
   std::vector<std::int64_t> take(const std::vector<std::size_t>& nodes, std::int64_t bytes);
-  /// The shortest one to any of `nodes`. Nothing if there is no room that can be reached.
+  /// Finds the shortest way to any of `nodes`; nothing if no room can be reached.
   std::optional<Way> find_way(const std::vector<std::size_t>& nodes) const;
 
   std::vector<std::int64_t> free_;  ///< by node

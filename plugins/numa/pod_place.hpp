@@ -1,4 +1,4 @@
-// Where the other containers of a pod are.
+// The places of the other containers of a pod.
 #pragma once
 
 #include <topolet/policy.hpp>
@@ -15,12 +15,12 @@ struct PlacedOfPod {
 };
 PlacedOfPod placed_of_pod(const topolet_request& request);
 
-/// The nodes that they run on. Who requests nothing counts only where it is kept to one node.
+/// The nodes that they run on. Containers that request nothing count only if they are kept to one node.
 class PodPlace {
  public:
   explicit PodPlace(const topolet_request& request);
 
-  /// None of the pod is on any node.
+  /// Returns true if no container of the pod is on any node.
   bool empty() const { return parts_.empty(); }
   /// How far the nodes at these positions are from the pod: 0 if all of it is on them, else the more, the more of it is
   /// elsewhere and the farther away. `has_others`: CPUs outside any node, too.

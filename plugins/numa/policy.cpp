@@ -62,8 +62,8 @@ struct CandidateCores {
       : free(*request.topology, sdk::union_of_candidates(request, &topolet_candidate::free).view()),
         allowed(*request.topology, sdk::union_of_candidates(request, &topolet_candidate::cpus).view()) {}
 
-  /// Where cores differ in size, whole cores must add up to the request. Where all are of one size the kubelet's rule
-  /// holds, which counts free CPUs; whole cores are then only preferred.
+  /// Returns true if whole cores must add up to the request. If all cores are of one size the kubelet's rule holds,
+  /// which counts free CPUs; whole cores are then only preferred.
   bool required() const { return free.sizes_differ(); }
   bool fit(const topolet_request& request, const topolet_candidate& candidate) const {
     return free.add_up_to(request.exclusive_cpus, candidate.free);
@@ -125,7 +125,7 @@ void add_whole_cores(const topolet_request& request, const CandidateCores& cores
   }
 }
 
-/// Where cores have several threads.
+/// Counts CPUs that share cores with others, on machines whose cores have several threads.
 void add_crowded_cpus(const topolet_request& request, const PolicyOptions& options,
                       std::vector<CandidateResources>& resources) {
   const topolet_topology& topology = *request.topology;
@@ -256,7 +256,7 @@ CpuOrder order_of_one_kind(const topolet_pick_request& picking, std::size_t want
   if (!best) return order_cpus(picking, picking.usable, wanted, options);
   if (taken == fastest) return std::move(best->order);
   // Parts of cores are for others to fill, but a slower kind is a higher price than a core of which a part stays free.
-  // The host takes any of the fastest kind that has enough, and needs to be told if it should be others.
+  // The host takes any of the fastest kind that has enough, so other kinds must be named.
   best->order.wanted = of_kind(taken, picking.usable);
   const Set whole = WholeCores(topology, picking.usable).cpus();
   for (std::size_t kind = fastest; kind < taken; ++kind) {

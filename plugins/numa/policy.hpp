@@ -25,7 +25,7 @@ inline constexpr std::string_view kIsolatedSetting = "isolated";
 /// The policies of the Topology Manager.
 enum class Alignment : std::uint8_t { kNone, kBestEffort, kRestricted, kSingleNumaNode };
 
-/// Nothing if no policy has this name.
+/// Parses the name of a policy; nothing if there is none of this name.
 std::optional<Alignment> alignment_named(std::string_view name);
 std::string_view name_of(Alignment alignment);
 
@@ -90,8 +90,8 @@ class Policy {
   /// less than −50 where they lack nothing.
   std::vector<Verdict> score(const topolet_request& request) const;
 
-  /// Which CPUs to take first: under policy none, and with one of the options that order CPUs, those that the kubelet
-  /// would take; otherwise whole nodes, then whole cores, those of one cache together, then threads of partly used
+  /// Returns the order in which to take CPUs: under policy none, and with one of the options that order CPUs, the
+  /// kubelet's; otherwise whole nodes, then whole cores, those of one cache together, then threads of partly used
   /// cores. Empty for a container without exclusive CPUs.
   CpuOrder pick(const topolet_pick_request& request) const;
 

@@ -14,7 +14,7 @@ std::string format_bytes(std::int64_t bytes);
 /// Thousandths of a CPU as CPUs: "0.5", "2".
 std::string format_milli(std::int64_t milli);
 
-/// The same with the noun: "0.5 CPUs", "1 CPU".
+/// Formats CPUs with the noun: "0.5 CPUs", "1 CPU".
 std::string format_milli_cpus(std::int64_t milli);
 
 /// Kubernetes quantities of memory: "1Gi", "512Mi", "2G" or bytes. Nothing if the text is not one, or the amount is too

@@ -14,7 +14,7 @@ bool has_siblings(const sdk::CoreMap& map);
 sdk::Set siblings_of(const sdk::CoreMap& map, topolet_set cpus);
 /// The cores that `cpus` are on, each once, in the order of the lowest of `cpus` on them.
 std::vector<std::uint32_t> cores_of(const sdk::CoreMap& map, const sdk::Set& cpus);
-/// Those of `cpus` that are on one of `cores`.
+/// Returns the `cpus` that are on one of `cores`.
 sdk::Set on_cores(const sdk::CoreMap& map, const std::vector<std::uint32_t>& cores, const sdk::Set& cpus);
 
 }  // namespace topolet::smt

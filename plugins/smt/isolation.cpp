@@ -87,7 +87,7 @@ Set Isolation::fewest_cpus(const Set& whole) const {
   return on_cores(cores_, taken, whole);
 }
 
-/// Empty if more than `most_idle` CPUs would stay idle.
+/// Chooses whole cores; returns none if more than `most_idle` CPUs would stay idle.
 Set Isolation::choose_from(const Set& whole, std::size_t most_idle) const {
   if (whole.size() < demand_.exclusive_cpus) return {};
   if (worst_case_idle(whole, options_.spreads_over_cores) <= most_idle) return whole;

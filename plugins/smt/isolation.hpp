@@ -1,4 +1,4 @@
-// Which whole cores an isolated container gets, so that its idle siblings leave enough CPUs for others.
+// Choice of whole cores for an isolated container, so that its idle siblings leave enough CPUs for others.
 #pragma once
 
 #include <topolet/policy.hpp>

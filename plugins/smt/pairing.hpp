@@ -1,4 +1,4 @@
-// Which CPUs suit a heavy or a light container: one heavy container on each core, light ones on the sibling threads,
+// Choice of CPUs for heavy and light containers: one heavy container on each core, light ones on the sibling threads,
 // and containers of which nothing is known on other cores.
 #pragma once
 
@@ -13,7 +13,8 @@
 
 namespace topolet::smt {
 
-/// Who else runs on the core of a CPU, as it matters to the container that is to be placed there; the best first.
+/// The other containers on the core of a CPU, as they matter to the container that is to be placed there; the best
+/// first.
 enum class Neighbours : std::uint8_t {
   kPaired,      ///< heavy: no other heavy container; light: a heavy one, or, if it shares CPUs, room for one
   kAlone,       ///< light, or nothing is known: no heavy container

@@ -40,8 +40,8 @@ bool has_enough_cpus(const topolet_candidate& candidate, const Demand& demand) {
   return sdk::size_of(candidate.free) >= std::max<std::size_t>(1, demand.exclusive_cpus);
 }
 
-/// The same score on all candidates that are large enough would only favour these over smaller ones, which is not for
-/// this policy to say.
+/// Abstains if all candidates that are large enough score the same, which would only favour them over smaller ones:
+/// that is not for this policy to say.
 void abstain_if_scores_are_equal(const topolet_request& request, const Demand& demand, std::vector<Verdict>& verdicts) {
   const Verdict* first = nullptr;
   for (std::size_t i = 0; i < verdicts.size(); ++i) {
@@ -61,8 +61,8 @@ std::int32_t width_of(const topolet_candidate& candidate) {
   return static_cast<std::int32_t>(std::max<std::size_t>(1, sdk::size_of(candidate.nodes)));
 }
 
-/// Where isolation takes many more nodes than the CPUs alone would, what numa subtracts for these would outweigh it:
-/// candidates without isolation, which have 0 points, get as many less.
+/// Adjusts scores if isolation takes many more nodes than the CPUs alone would, as the points that numa subtracts for
+/// these would outweigh it: candidates without isolation, which have 0 points, get as many less.
 void outweigh_nodes(const topolet_request& request, const Demand& demand, std::vector<Verdict>& verdicts) {
   std::int32_t narrowest = INT32_MAX;
   for (std::size_t i = 0; i < verdicts.size(); ++i) {
@@ -163,7 +163,7 @@ std::vector<std::string> items_for_heavy(const NeighbourCounts& counts, bool sha
   return items;
 }
 
-/// The same for a light container.
+/// Lists the CPUs for a light container.
 std::vector<std::string> items_for_light(const NeighbourCounts& counts, bool shares) {
   const auto count = [&counts](Neighbours neighbours) { return counts[static_cast<std::size_t>(neighbours)]; };
   const std::size_t paired = count(Neighbours::kPaired);
@@ -182,7 +182,7 @@ std::vector<std::string> items_for_light(const NeighbourCounts& counts, bool sha
   return items;
 }
 
-/// The same for a container of which nothing is known.
+/// Lists the CPUs for a container of which nothing is known.
 std::vector<std::string> items_for_unknown(const NeighbourCounts& counts) {
   const auto count = [&counts](Neighbours neighbours) { return counts[static_cast<std::size_t>(neighbours)]; };
   std::vector<std::string> items;
@@ -251,7 +251,7 @@ Set cpus_to_choose_from(const topolet_pick_request& picking, const CoreMap& core
   return pairing.cpus_to_choose_from(picking.usable, wanted);
 }
 
-/// Which siblings of the chosen CPUs stay idle, or why they cannot.
+/// Returns the siblings of the chosen CPUs that stay idle, or the reason why they cannot.
 PickAnswer withhold_siblings(const topolet_pick_request& picking, const CoreMap& cores, const Demand& demand,
                              const PolicyOptions& options) {
   PickAnswer answer;

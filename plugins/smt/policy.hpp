@@ -41,7 +41,7 @@ class Policy {
   /// takes several nodes.
   void propose(const topolet_request& request, sdk::Proposals& proposals) const;
 
-  /// Which CPUs to use; in the second call, with the chosen CPUs, which siblings stay idle.
+  /// Chooses CPUs; in the second call, with the chosen CPUs, the siblings that stay idle.
   PickAnswer pick(const topolet_pick_request& picking) const;
 
   void score(const topolet_request& request, sdk::Scores& scores) const;

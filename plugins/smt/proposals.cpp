@@ -100,7 +100,7 @@ class NodeSetBuilder {
   const Isolation isolation_;
 };
 
-/// Where the cores of the fewest nodes would not do, some more nodes may have cores that do.
+/// The additional nodes to try if the cores of the fewest nodes do not suffice.
 constexpr std::size_t kMoreNodesTried = 4;
 
 Rooms fewest(const NodeSetBuilder& builder, Rooms rooms) {
