@@ -48,8 +48,8 @@ void add_edits(const json& edits, CdiDevice& device) {
   }
 }
 
-/// Where the brackets become nested too deeply. Checked before parsing: the callback by which nlohmann::json reports
-/// the depth takes quadratic time for long lists.
+/// Returns the position at which brackets are nested too deeply. Checked before parsing: the callback by which
+/// nlohmann::json reports the depth takes quadratic time for long lists.
 std::optional<std::size_t> too_deep_at(std::string_view text) {
   int depth = 0;
   bool is_quoted = false;
