@@ -49,7 +49,7 @@ start_strict_topoletd() {
   wait_until 20 topolet_answers || die "topoletd did not start; see $workdir/topoletd.log"
 }
 
-# Which a controller makes otherwise.
+# Makes the accounts that a controller makes otherwise.
 make_default_accounts() {
   put accounts <<YAML
 {apiVersion: v1, kind: ServiceAccount, metadata: {name: default, namespace: default}}

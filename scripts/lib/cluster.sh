@@ -79,7 +79,7 @@ build_cluster() {
       "${kClusterPrograms[$program]}"
     mv "$bin/$program.$$" "$bin/$program"
   done
-  # Those of other checkouts may be in use.
+  # Folders of other checkouts may be in use.
   touch "$bin"
   find "$cache" -maxdepth 1 -name 'cluster-*' -mtime +30 -exec rm -rf {} +
   export PATH=$bin:$PATH
