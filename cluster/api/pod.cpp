@@ -13,7 +13,7 @@ using nlohmann::json;
 
 constexpr std::string_view kHugePages = "hugepages-";
 
-/// Devices are named by whoever makes them; what has no domain, or Kubernetes' own, is no device.
+/// Returns true for a name with a vendor's domain. Names without a domain, or with Kubernetes' own, are not devices.
 bool is_device(std::string_view resource) {
   const std::size_t slash = resource.find('/');
   if (slash == std::string_view::npos) return false;

@@ -8,7 +8,7 @@
 
 namespace topolet::api {
 
-/// "1500m", "2", "1.5Gi", "1e3": in thousandths, rounded up. Nothing if the text is no quantity or is negative; the
+/// "1500m", "2", "1.5Gi", "1e3": in thousandths, rounded up. Nothing if the text is not a quantity or is negative; the
 /// largest number there is for what is larger.
 /// Source: the serialization format of the Kubernetes API's type Quantity.
 std::optional<std::int64_t> parse_milli(std::string_view text);

@@ -109,7 +109,7 @@ void Reflector::take_line(std::string_view line) {
   if (type != "BOOKMARK") handlers_.on_change(type, object);
 }
 
-/// An ordinary end, and a version that is too old, are no trouble: each watch ends some time.
+/// An ordinary end, and a version that is too old, are not errors: each watch ends some time.
 void Reflector::end_watch(const ApiAnswer& answer) {
   watch_number_ = 0;
   const bool is_too_old =

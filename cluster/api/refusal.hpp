@@ -13,7 +13,7 @@ struct Grants {
   std::string rights;   ///< "deploy/kubernetes/rbac.yaml": the file with these
   std::string pod;      ///< the file with the pod that has this account
   std::string policies = "deploy/kubernetes/policies.yaml";
-  std::string token = {};  ///< what makes another token for this program where it is no pod; empty: nothing
+  std::string token = {};  ///< makes another token for this program if it is not a pod; empty: nothing
 };
 
 /// Returns the advice as the end of a sentence: "; deploy/kubernetes/rbac.yaml grants it …". Empty if none of our files

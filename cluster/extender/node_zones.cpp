@@ -235,7 +235,7 @@ NodeZones read_node_zones(const json& object, ResourceNames& names) {
   std::stable_sort(zones.begin(), zones.end(), by_index);
   zones.erase(std::unique(zones.begin(), zones.end(), [](const auto& a, const auto& b) { return a.first == b.first; }),
               zones.end());
-  // More are no machine's, and what is done for each pair of them would take long.
+  // No machine has more, and the work for each pair of zones would take long.
   if (zones.size() > kMostZones) zones.resize(kMostZones);
   for (const auto& [os_index, zone] : zones)
     node.zones.push_back(read_zone(*zone, os_index, node.rules.isolated, names));

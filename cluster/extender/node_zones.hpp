@@ -23,7 +23,7 @@ struct Zone {
 /// The policy that a node enforces, in the words of the kubelet's topology manager.
 enum class NodePolicy : std::uint8_t { kNone, kBestEffort, kRestricted, kSingleNumaNode };
 
-/// More are no machine's.
+/// The most zones that are read; no machine has more.
 inline constexpr std::size_t kMostZones = 256;
 
 struct NodeZones {

@@ -124,7 +124,7 @@ class Reader {
     if (parser_.error == YAML_MEMORY_ERROR) throw std::bad_alloc();
     const std::string problem = parser_.problem == nullptr ? "not YAML" : parser_.problem;
     if (parser_.error != YAML_READER_ERROR) fail(parser_.problem_mark.line + 1, problem);
-    // Bytes that are no UTF-8 have an offset, but no line.
+    // Bytes that are not UTF-8 have an offset, but no line.
     const std::string_view before = text_.substr(0, std::min(parser_.problem_offset, text_.size()));
     fail(static_cast<std::size_t>(std::count(before.begin(), before.end(), '\n')) + 1, problem);
   }

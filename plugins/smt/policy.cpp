@@ -225,7 +225,7 @@ std::vector<Verdict> score_pairing(const topolet_request& request, const CoreMap
   const auto has_conflict = [](const NeighbourCounts& of) {
     return of[static_cast<std::size_t>(Neighbours::kConflict)] > 0;
   };
-  // Most containers have no profile, and heavy ones are no business of theirs as long as they do not meet.
+  // Most containers have no profile, and heavy ones do not concern them as long as they do not meet.
   const bool may_meet_heavy = std::any_of(counts.begin(), counts.end(), has_conflict);
   if (demand.profile == Profile::kUnknown && !may_meet_heavy) return {};
   std::vector<Verdict> verdicts;

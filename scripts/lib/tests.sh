@@ -7,7 +7,7 @@
 #   flaky_file=    is written with their names
 
 kMostFlakyTests=2
-# So many at once are no accident, and running each of them again would only take long.
+# So many at once are not an accident, and running each of them again would only take long.
 kMostRunAgain=10
 
 # run_ctest PRESET [CTEST_OPTION…]: prints all output as it comes, and keeps what failed and the totals for the end. It fails

@@ -141,7 +141,7 @@ class ObjectStore {
   std::uint32_t made_uids_ = 0;
 };
 
-/// nullopt where `text` is no decimal number.
+/// nullopt where `text` is not a decimal number.
 std::optional<std::uint64_t> parse_number(const std::string& text);
 
 /// "spec.nodeName" of an object as field selectors compare it; empty if it has none.

@@ -24,7 +24,7 @@ class PeerNames : public ::testing::Test {
     served_.reset(ends[1]);
   }
 
-  /// As gRPC writes it: what follows the zero byte of a name that is no path.
+  /// As gRPC writes it: the text after the zero byte of a name that is not a path.
   static std::string peer_of(int fd) {
     sockaddr_un address{};
     socklen_t size = sizeof(address);

@@ -22,7 +22,7 @@ using Annotations = std::map<std::string, std::string>;
 const std::string kPrefix = placement::kAnnotationPrefix;
 const std::string kContainers = kPrefix + "containers";
 const std::string kZone = kPrefix + "zone";
-/// They are no settings.
+/// They are not settings.
 const std::set<std::string> kOnPodsOnly = {"containers", "zone", "zone-policy", "zone-strategy"};
 
 placement::Workload workload_of(const std::string& text) {

@@ -48,7 +48,7 @@ struct CpusetCgroup {
   std::filesystem::path directory;
 };
 
-/// None for a process that is no more, or in the root cgroup.
+/// None for a process that has ended, or is in the root cgroup.
 std::optional<CpusetCgroup> cpuset_cgroup_of(pid_t pid) {
   const auto path = cgroup_path(pid, is_unified() ? "0::" : ":cpuset:");
   if (!path || *path == "/" || !is_alive(pid)) return std::nullopt;

@@ -150,7 +150,7 @@ class LivelyOnThread : public Lively {
   std::atomic<std::int64_t> now_ms_ = 0;
   PolicyThread thread_{
       {.deadline = milliseconds(250),
-       .decision_time = milliseconds(0),  // events and ticks are no decisions
+       .decision_time = milliseconds(0),  // events and ticks are not decisions
        .clock = {.steady = [this] { return std::chrono::steady_clock::time_point(milliseconds(now_ms_)); }}}};
 };
 

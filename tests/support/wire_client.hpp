@@ -11,7 +11,7 @@
 namespace topolet::testing {
 
 /// Blocks in every function; gives up reading after a minute, as if the other side had closed. Writing to a connection
-/// that the other side has closed is no error: see is_open().
+/// that the other side has closed is not an error: see is_open().
 class WireClient {
  public:
   using Fields = std::vector<std::pair<std::string, std::string>>;

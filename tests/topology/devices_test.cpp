@@ -52,7 +52,7 @@ TEST(DeviceNodes, AreTheKernelsWhereHwlocHasThemElsewhere) {
   description.pci_devices = {
       device("0000:01:00.0", CpuSet::range(0, 5), NodeSet{0, 1, 2}),  // hwloc knows it for the whole machine
       device("0000:02:00.0", CpuSet::range(0, 5), NodeSet{0, 1, 2}),  // so does the kernel
-      device("0000:03:00.0", CpuSet{4, 5}, NodeSet{1, 3}),            // with memory that is no CPU node's
+      device("0000:03:00.0", CpuSet{4, 5}, NodeSet{1, 3}),            // with memory of no CPU node
       device("0000:04:00.0", CpuSet::range(0, 5), NodeSet{0, 1, 2}),
   };
   description.os_devices.resize(1);

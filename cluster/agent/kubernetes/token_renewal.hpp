@@ -1,4 +1,4 @@
-// The token of an agent that is no pod: the kubelet renews none for it.
+// Renews the token of an agent that is not a pod: the kubelet does not do it then.
 #pragma once
 
 #include <chrono>

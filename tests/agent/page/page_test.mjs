@@ -463,7 +463,7 @@ pageTest("keeps the hour where another topoletd tells, and marks when that was",
   assert.match(await textOf(page, "#status"), /not connected then/);
   await page.run(() => document.getElementById("now").click());
   await versionIs("topoletd 2");
-  // Generations begin anew, which is no reason to take a change for an old one.
+  // Generations begin anew, which is not a reason to take a change for an old one.
   standIn.change({ events: [event("denied", "late")] });
   await page.eventually("what comes is listed", () => document.getElementById("events").textContent.includes("late"));
   assert.equal(await page.run(() => document.querySelectorAll("#events li").length), 6);
