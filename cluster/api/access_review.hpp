@@ -31,12 +31,12 @@ struct Right {
 std::string to_string(const Right& right);
 
 /// Asks for some rights, with SelfSubjectAccessReviews: all of them at first, and later again, sooner while one is
-/// missing. What was said last holds where the API server does not answer: that it is away is another thing than that
-/// something is forbidden. Where nobody may ask, which is not so in a cluster as it is shipped, nothing is missing as
-/// far as anybody can tell. On the thread of the API; `api` must outlive it.
+/// missing. The last answer holds while the API server is away, as that forbids nothing. If the program may not even
+/// ask, which a cluster as shipped allows to all, no right counts as missing. On the thread of the API; `api` must
+/// outlive it.
 class AccessReview {
  public:
-  /// `ask_again`: how long after all were there. Whoever acts without a right is told so by then.
+  /// `ask_again`: the time until the next review if no right is missing.
   AccessReview(Api& api, std::vector<Right> rights, std::chrono::milliseconds ask_again, Log& log);
   ~AccessReview();
   AccessReview(const AccessReview&) = delete;
@@ -44,7 +44,7 @@ class AccessReview {
 
   /// `on_change` is called when missing() is another.
   void start(std::function<void()> on_change);
-  /// Those that this program lacks, in words; nothing before each was answered for once.
+  /// Returns the rights that this program lacks, in words; nothing before each was answered once.
   const std::optional<std::vector<std::string>>& missing() const { return missing_; }
 
  private:

@@ -17,7 +17,7 @@ using nlohmann::json;
 constexpr std::chrono::minutes kTokenLife{1};
 /// A server that asks for more is asked again all the same.
 constexpr std::chrono::seconds kLongestPause{120};
-/// The same of one that is not there, which nobody knows the end of: when it is back, nobody waits for long.
+/// The same for a server that is away: when it is back, no request waits for long.
 constexpr std::chrono::seconds kLongestOutage{5};
 constexpr std::size_t kMaxTokenBytes = 1 << 20;
 constexpr std::size_t kLongestMessage = 300;

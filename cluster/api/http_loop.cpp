@@ -94,7 +94,7 @@ struct HttpLoop::Transfer {
     }
     return data.size();
   }
-  /// As libcurl itself would say it.
+  /// Sets the message that libcurl itself would give.
   void note_time_out() {
     curl_off_t received_bytes = 0;
     curl_easy_getinfo(easy, CURLINFO_SIZE_DOWNLOAD_T, &received_bytes);

@@ -17,7 +17,7 @@ using nlohmann::json;
 constexpr std::chrono::milliseconds kMargin{500};
 constexpr const char* kAddress = "topolet.io/address";
 
-/// As the API writes times with parts of a second.
+/// Returns the time as the API writes times with parts of a second.
 std::string micro_time() {
   const auto now = std::chrono::time_point_cast<std::chrono::microseconds>(std::chrono::system_clock::now());
   const auto part = now.time_since_epoch() % std::chrono::seconds(1);

@@ -28,7 +28,7 @@ class LeaderElection {
     std::string identity;
     std::string address;  ///< where the holder is reached by the others
     std::chrono::milliseconds duration{6000};
-    /// A holder that has not renewed for so long leads no more.
+    /// The time after which a holder that has not renewed does not lead any more.
     std::chrono::milliseconds renew_deadline{4000};
     std::chrono::milliseconds retry_period{1000};
   };
@@ -47,10 +47,10 @@ class LeaderElection {
   LeaderElection& operator=(const LeaderElection&) = delete;
 
   void start() { look(); }
-  /// Leads no more, and never again.
+  /// Stops leading for ever.
   void stand_down();
-  /// The same, and tells the others, so that they need not wait: only where nothing is underway any more that only a
-  /// leader may do. Calls `then` when that is done, or cannot be.
+  /// Stops leading and releases the lease, so that others need not wait: only if nothing is underway any more that only
+  /// a leader may do. Calls `then` when that is done, or cannot be.
   void give_up(std::function<void()> then);
 
   /// Also true only until the deadline, whatever timers are late.

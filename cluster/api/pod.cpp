@@ -125,7 +125,7 @@ class PodReader {
   Amounts requests(const json& spec, const json& status) const {
     const json& resources = field(spec, "resources");
     Amounts wished = read_amounts(field(resources, "requests"));
-    // Who names a limit alone requests as much; the API server fills that in, but for pods that are made elsewhere.
+    // A limit alone counts as the request; the API server fills that in, but not for pods that are made elsewhere.
     if (field(resources, "requests").is_null()) wished = read_amounts(field(resources, "limits"));
     Amounts had = read_amounts(field(status, "allocatedResources"));
     had.raise_to(read_amounts(field(status, "resources", "requests")));

@@ -19,7 +19,7 @@ struct Amounts {
   /// Raises each resource to at least that of `other`.
   void raise_to(const Amounts& other);
   void add(const Amounts& other);
-  /// Nothing becomes less than 0.
+  /// Subtracts each resource, down to 0 at least.
   void subtract(const Amounts& other);
 
   friend bool operator==(const Amounts&, const Amounts&) = default;

@@ -12,7 +12,7 @@ namespace topolet::api {
 /// largest number there is for what is larger.
 /// Source: the serialization format of the Kubernetes API's type Quantity.
 std::optional<std::int64_t> parse_milli(std::string_view text);
-/// The same in whole units, rounded up.
+/// Parses a quantity in whole units, rounded up.
 std::optional<std::int64_t> parse_units(std::string_view text);
 
 /// Returns the suffix after "hugepages-" for pages of so many bytes: "2Mi", "1Gi", "64Ki".

@@ -120,7 +120,7 @@ void Reflector::end_watch(const ApiAnswer& answer) {
   }
   if (!watch_problem_.empty()) return fail(watch_problem_);
   if (!answer.ok()) {
-    // Whoever restarts ends all connections. What was missed meanwhile is in the history, mostly.
+    // A server that restarts ends all connections. Changes that were missed meanwhile are in the history, mostly.
     if (got_something_) return watch();
     return fail(answer.error);
   }

@@ -31,10 +31,10 @@ class Reflector {
     int page_size = 500;  ///< objects in one answer to a list
   };
   struct Handlers {
-    /// All there is: what was known before and is not in it is gone.
+    /// Called with all objects: known ones that are not among them are gone.
     std::function<void(const std::vector<nlohmann::json>& objects)> on_list;
-    /// Where it is given, on_list gets nothing, and this gets each object of a list as soon as it has come, for those
-    /// who do not want all of them in memory at once. A list that fails begins again, from its first object.
+    /// If set, on_list gets nothing, and this gets each object of a list as soon as it has come, so that they are not
+    /// all in memory at once. A list that fails begins again, from its first object.
     std::function<void(const nlohmann::json& object)> on_listed = {};
     /// `type`: ADDED, MODIFIED or DELETED.
     std::function<void(std::string_view type, const nlohmann::json& object)> on_change;
@@ -50,7 +50,7 @@ class Reflector {
   bool has_synced() const { return has_synced_; }
   /// Why it could not be listed or followed; empty: it could. After a failure it may be over before that is known here.
   const std::string& trouble() const { return trouble_.now(); }
-  /// Changes are told, as far as is known here.
+  /// Returns true while changes are received, as far as is known here.
   bool is_watching() const { return watch_number_ != 0; }
 
  private:

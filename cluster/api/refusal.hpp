@@ -7,7 +7,7 @@
 
 namespace topolet::api {
 
-/// Where a program's rights come from.
+/// The sources of a program's rights.
 struct Grants {
   std::string account;  ///< "topolet-agent": its service account, ClusterRole and Role
   std::string rights;   ///< "deploy/kubernetes/rbac.yaml": the file with these

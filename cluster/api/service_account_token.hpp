@@ -18,7 +18,7 @@ struct TokenClaims {
   std::chrono::seconds expires_at{};
 };
 
-/// Nothing if it is not such a token, or never ends. Only the API server can tell whether it is genuine.
+/// Reads the claims; nothing if it is not such a token, or never ends. Only the API server can tell if it is genuine.
 std::optional<TokenClaims> read_token_claims(std::string_view token);
 
 }  // namespace topolet::api

@@ -40,7 +40,7 @@ class YamlReader {
  public:
   explicit YamlReader(yaml_document_t& document) : document_(document) {}
 
-  /// Nothing if it is too deep or too large.
+  /// Reads a node; returns false if it is too deep or too large.
   bool read(int number, int depth, json& value) {
     const yaml_node_t* node = yaml_document_get_node(&document_, number);
     if (node == nullptr || depth > kMaxDepth || ++values_ > kMaxValues) return false;

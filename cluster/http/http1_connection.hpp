@@ -137,7 +137,7 @@ class Http1Connection final : public Connection {
     };
   }
 
-  /// Takes what the client still sends: if it were told that the connection is closed, it might not see the answer.
+  /// Takes the rest that the client sends: if the connection were closed at once, it might not see the answer.
   void drain() {
     ErrorCode ignored;
     lowest(stream_).socket().shutdown(Tcp::socket::shutdown_send, ignored);

@@ -28,7 +28,7 @@ constexpr std::size_t kReadBytes = 16 << 10;
 constexpr std::size_t kWriteBytes = 64 << 10;
 constexpr std::size_t kLongestMethod = 16;
 constexpr std::chrono::milliseconds kShortestLook{100};
-/// As RFC 9113 counts a header, beside its name and value.
+/// The size of a header beside its name and value, as RFC 9113 counts it.
 constexpr std::size_t kHeaderOverheadBytes = 32;
 
 std::string lower(std::string text) {
@@ -37,7 +37,7 @@ std::string lower(std::string text) {
   return text;
 }
 
-/// On the server's thread. What nghttp2 tells is noted only, and acted upon when it has returned.
+/// On the server's thread. Callbacks of nghttp2 only take notes, which are acted upon when it has returned.
 class Http2Connection final : public Connection {
  public:
   Http2Connection(ServerCore& server, std::uint64_t number, SecureStream secure)
@@ -292,7 +292,7 @@ void Http2Connection::send() {
   });
 }
 
-/// Takes what the client still sends: if it were told that the connection is closed, it might not see the last answer.
+/// Takes the rest that the client sends: if the connection were closed at once, it might not see the last answer.
 void Http2Connection::drain() {
   is_draining_ = true;
   error_code ignored;

@@ -6,7 +6,7 @@
 
 namespace topolet::http {
 
-/// Streams of events are not served: whoever asks for one is told to come with HTTP/1.1.
+/// Streams of events are not served: a client that asks for one must use HTTP/1.1.
 std::shared_ptr<Connection> make_http2_connection(ServerCore& server, std::uint64_t number, SecureStream secure);
 
 }  // namespace topolet::http

@@ -22,7 +22,7 @@ namespace asio = boost::asio;
 using asio::ip::tcp;
 using boost::system::error_code;
 
-/// For clients that were told that the server ends, to have their last answers.
+/// The time for clients to receive their last answers when the server ends.
 constexpr std::chrono::milliseconds kLongestEnd{300};
 constexpr std::chrono::milliseconds kLookAgain{10};
 /// How long nothing is accepted after the process ran out of descriptors.

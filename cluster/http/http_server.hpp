@@ -39,7 +39,7 @@ using EventText = std::shared_ptr<const std::string>;
 /// `event`: one line without a line break; of `data`, each line becomes one.
 EventText make_event(const std::string& event, std::string_view data);
 
-/// Where a stream of server-sent events is written to. Any thread may call any function.
+/// Writes a stream of server-sent events. Any thread may call any function.
 class EventStream {
  public:
   virtual ~EventStream() = default;
@@ -54,7 +54,7 @@ class HttpServer {
  public:
   struct Options {
     std::string address = {};  ///< "127.0.0.1:9470", "[::1]:9470", "0.0.0.0:0"
-    /// Where there are so many, the oldest one that nothing is being done for is closed for a new one.
+    /// The most connections; when there are so many, the oldest idle one is closed for a new one.
     std::size_t max_connections = 64;
     /// The limit on bytes queued for a browser that does not read its stream. Beyond it, data is left out until the
     /// stream is renewed, or the browser is disconnected if streams cannot be renewed.
@@ -92,7 +92,7 @@ class HttpServer {
   HttpServer(const HttpServer&) = delete;
   HttpServer& operator=(const HttpServer&) = delete;
 
-  /// Where it listens: with the port that the kernel has chosen for port 0.
+  /// Returns the address it listens on, with the port that the kernel has chosen for port 0.
   std::string address() const;
   /// Does what is due by the clock, and returns then. For those whose clock passes only when they say so: others need
   /// not call it.

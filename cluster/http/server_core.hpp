@@ -41,9 +41,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
   virtual ~Connection() = default;
   virtual void begin() = 0;
   virtual void close() = 0;
-  /// Takes nothing new, and closes when all that was asked is answered; at once where a client cannot be told.
+  /// Takes no new requests, and closes when all are answered; at once if the client cannot be told.
   virtual void end() { close(); }
-  /// Nothing was asked that is not answered.
+  /// Returns true if all requests are answered.
   virtual bool is_idle() const = 0;
   /// Calls on_due() if it is due by now.
   void run_due();
@@ -55,7 +55,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   /// on_due() is called once so much time from now, and not when was said before.
   void set_due(std::chrono::milliseconds time);
   void set_never_due() { due_ = kNever; }
-  /// Nothing is ever due from now on.
+  /// Cancels the timer for good.
   void end_timer();
   virtual void on_due() = 0;
 

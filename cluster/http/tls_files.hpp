@@ -36,8 +36,8 @@ class TlsFiles {
   /// INVALID_ARGUMENT names the file that cannot be used, and why.
   static Result<std::unique_ptr<TlsFiles>> load(Paths paths, Log& log, Clock clock = {});
 
-  /// For a connection that begins now. The files are looked at once a second at most, and read again where one has
-  /// changed; what cannot be used is told in the log, and the old ones stay.
+  /// Returns the context for a new connection. The files are checked once a second at most, and read again if one has
+  /// changed; mistakes are logged, and the old files stay in use.
   std::shared_ptr<boost::asio::ssl::context> current() TOPOLET_EXCLUDES(mutex_);
   Names names() const TOPOLET_EXCLUDES(mutex_);
   const Paths& paths() const { return paths_; }

@@ -21,8 +21,8 @@ struct About {
   std::string purpose;  ///< one sentence, for --help
 };
 
-/// The exit status of a program that ends because of its command line: it was wrong, which is told on stderr, or it
-/// asked for --help or --version. Nothing if `known` has its values now.
+/// Returns the exit status if the program ends because of its command line: it was wrong, which is reported on stderr,
+/// or it asked for --help or --version. Nothing if `known` has its values now.
 std::optional<int> read_command_line(const About& about, const std::vector<std::string>& arguments,
                                      const boost::program_options::options_description& known);
 /// Says what is wrong; the exit status.
