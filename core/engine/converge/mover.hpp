@@ -176,9 +176,9 @@ class Mover final : public Observer {
   void try_stuck(const std::string& container_id, const ContainerQueues::OperationDone& done);
   void begin_move(const placement::ContainerKey& key, const PlanMove& plan, const ContainerQueues::OperationDone& done);
   void commit_move(const Allocation& before, const PlanMove& plan, const ContainerQueues::OperationDone& done);
-  void verify(const std::string& container_id, OverruleWatch::Look look, const std::function<void()>& seen);
+  void verify(const std::string& container_id, OverruleWatch::Check check, const std::function<void()>& seen);
   void on_inspected(const std::string& container_id, const operations::ContainerDetail& detail, bool is_newest,
-                    OverruleWatch::Look look);
+                    OverruleWatch::Check check);
   void note_drift(const std::string& container_id, const CpuSet& observed, const std::string& why,
                   OverruleWatch::Check check);
   ApplyResult note_elsewhere(const std::string& container_id, const ContainerCpuset& target, const Error& error);

@@ -32,7 +32,7 @@ void Mover::verify(const std::string& container_id, OverruleWatch::Check check, 
 
 /// `is_newest`: the container has not been set to other CPUs since the runtime was asked.
 void Mover::on_inspected(const std::string& container_id, const operations::ContainerDetail& detail, bool is_newest,
-                         OverruleWatch::Look look) {
+                         OverruleWatch::Check check) {
   const auto applied = queues_.applied(container_id);
   const Allocation* allocation = deps_.committer.ledger().find_by_container(container_id);
   if (!applied || allocation == nullptr) return;
@@ -138,7 +138,7 @@ void Mover::resolve_unfinished_start(const std::string& container_id) {
     const Allocation* now = deps_.committer.ledger().find_by_container(container_id);
     if (!detail || now == nullptr || now->phase != Phase::kStarting) return;
     if (detail->info.state == operations::ContainerState::kRunning) {
-      return on_inspected(container_id, *detail, true, OverruleWatch::Look::kFirst);
+      return on_inspected(container_id, *detail, true, OverruleWatch::Check::kFirst);
     }
     if (detail->info.state == operations::ContainerState::kExited) {
       return deps_.exits.report(container_id, {Exit::Kind::kExited, detail->info.exit_code});
