@@ -2,11 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <utility>
 
 #include "core/base/log.hpp"
-#include "core/base/text.hpp"
 #include "core/engine/converge/cpuset_writer.hpp"
 #include "core/engine/converge/exits.hpp"
 #include "core/engine/converge/mover.hpp"
@@ -19,6 +17,7 @@
 #include "core/engine/handlers/create_container.hpp"
 #include "core/engine/handlers/handler_deps.hpp"
 #include "core/engine/handlers/pod_sandboxes.hpp"
+#include "core/engine/handlers/set_capacity.hpp"
 #include "core/engine/handlers/start_container.hpp"
 #include "core/engine/handlers/stop_container.hpp"
 #include "core/engine/handlers/update_container_resources.hpp"
@@ -34,49 +33,6 @@ namespace topolet::engine {
 namespace {
 
 constexpr std::chrono::seconds kTick{1};
-constexpr std::size_t kLongestSource = 64;
-
-bool is_source(const std::string& text) {
-  return !text.empty() && text.size() <= kLongestSource && text == printable(text, kLongestSource);
-}
-
-/// The node's nominal capacity, if that can be told of it.
-Result<std::int64_t> check_capacity(const Engine::CapacityRequest& request, const topology::Topology& topology,
-                                    std::chrono::milliseconds now) {
-  const topology::Node* node = topology.node(request.node);
-  if (node == nullptr) {
-    return Error{Code::kNotFound, fmt::format("there is no NUMA node {}; `topolet nodes` lists them", request.node)};
-  }
-  if (!is_source(request.source)) {
-    return Error{Code::kInvalidArgument,
-                 fmt::format("the source of a capacity must be 1 to {} printable ASCII characters; it says who told it",
-                             kLongestSource)};
-  }
-  if (!request.milli) return nominal_milli(&topology, request.node);
-  if (node->memory_only) {
-    return Error{
-        Code::kFailedPrecondition,
-        fmt::format("NUMA node {} has no CPUs, and so no capacity of them; `topolet nodes` lists those that do",
-                    request.node)};
-  }
-  if (*request.milli < 0) {
-    return Error{Code::kInvalidArgument,
-                 fmt::format("the capacity of NUMA node {} cannot be {} milli-CPUs; it is 0 to {}", request.node,
-                             *request.milli, nominal_milli(&topology, request.node))};
-  }
-  if (request.until <= now) {
-    return Error{
-        Code::kInvalidArgument,
-        fmt::format("the capacity of NUMA node {} would have ended already; it must end in the future", request.node)};
-  }
-  if (request.until > now + kLongestTold) {
-    return Error{Code::kInvalidArgument,
-                 fmt::format("the capacity of NUMA node {} would be told for more than {} days; tell it for less, and "
-                             "again while it lasts",
-                             request.node, kLongestTold.count() / 24)};
-  }
-  return nominal_milli(&topology, request.node);
-}
 
 /// An operation that waits until the ledger has been compared with the runtime once.
 struct DeferredOperation {
@@ -98,7 +54,6 @@ struct Engine::Impl {
   void release_deferred(const Status& status);
   void tick();
   void follow_clock();
-  void change_capacity(const CapacityRequest& request, const OnCapacity& then);
   void tick_plugins();
   EngineSummary summarise() const;
   void add_foreign(const placement::Workload& workload, EngineSummary& summary) const;
@@ -278,17 +233,6 @@ EngineSummary Engine::Impl::summarise() const {
   return summary;
 }
 
-void Engine::Impl::change_capacity(const CapacityRequest& request, const OnCapacity& then) {
-  const Result<std::int64_t> nominal = check_capacity(request, *placer.topology(), clock.clock().wall());
-  if (!nominal) return then(nominal.error());
-  const auto& told = committer.ledger().told_capacities();
-  const std::int64_t milli = std::min(request.milli.value_or(*nominal), *nominal);
-  const CapacityAnswer answer{milli, *nominal, told.count(request.node) != 0};
-  const auto when_done = [then, answer] { then(answer); };
-  if (!request.milli) return committer.commit(event::CapacityCleared{request.node, request.source}, when_done);
-  committer.commit(event::CapacityTold{request.node, milli, request.until, request.source}, when_done);
-}
-
 /// Runs `handle` on the loop, once the ledger has been compared with the runtime.
 void Engine::Impl::when_reconciled(std::shared_ptr<operations::Operation> operation, std::function<void()> handle) {
   loop->post([this, operation = std::move(operation), handle = std::move(handle)]() mutable {
@@ -414,11 +358,12 @@ Result<Engine::NodeFits> Engine::fits(const std::vector<PendingContainer>& pendi
 }
 
 void Engine::set_capacity(CapacityRequest request, OnCapacity then) {
-  impl_->loop->post(
-      [this, request = std::move(request), then = std::move(then)] { impl_->change_capacity(request, then); });
+  impl_->loop->post([this, request = std::move(request), then = std::move(then)] {
+    handle_set_capacity(impl_->handler_deps, request, impl_->clock.clock().wall(), then);
+  });
 }
 
-Result<Engine::CapacityAnswer> Engine::set_capacity(CapacityRequest request, std::chrono::milliseconds patience) {
+Result<CapacityAnswer> Engine::set_capacity(CapacityRequest request, std::chrono::milliseconds patience) {
   const auto promise = std::make_shared<std::promise<Result<CapacityAnswer>>>();
   std::future<Result<CapacityAnswer>> answer = promise->get_future();
   set_capacity(std::move(request), [promise](const Result<CapacityAnswer>& answered) { promise->set_value(answered); });

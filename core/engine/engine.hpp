@@ -24,6 +24,7 @@
 #include "core/engine/converge/kubelet_cpus.hpp"
 #include "core/engine/converge/overlap.hpp"
 #include "core/engine/converge/process_cgroups.hpp"
+#include "core/engine/handlers/capacity_request.hpp"
 #include "core/engine/loop.hpp"
 #include "core/engine/planning/fits.hpp"
 #include "core/engine/planning/placer_deps.hpp"
@@ -206,22 +207,10 @@ class Engine final : public operations::OperationHandler {
   /// The same at once, on the loop's thread.
   Result<NodeFits> fits(const std::vector<PendingContainer>& pending, MayGoOn may_go_on) const;
 
-  /// What somebody says of a NUMA node's capacity; without `milli`, what was said counts no more.
-  struct CapacityRequest {
-    std::uint32_t node = 0;  ///< OS index
-    std::optional<std::int64_t> milli = {};
-    std::chrono::milliseconds until{};  ///< wall clock; with `milli`
-    std::string source = {};
-  };
-  /// What counts from now on.
-  struct CapacityAnswer {
-    std::int64_t milli = 0;  ///< as asked, but for what is more than nominal
-    std::int64_t nominal_milli = 0;
-    bool was_told = false;  ///< of the node, before
-  };
-  using OnCapacity = std::function<void(const Result<CapacityAnswer>&)>;
-  /// `then` runs on the loop's thread, once it is durable. NOT_FOUND, FAILED_PRECONDITION and INVALID_ARGUMENT name
-  /// what cannot be.
+  using CapacityRequest = engine::CapacityRequest;
+  using CapacityAnswer = engine::CapacityAnswer;
+  using OnCapacity = engine::OnCapacity;
+  /// As handle_set_capacity() does it; `then` runs on the loop's thread.
   void set_capacity(CapacityRequest request, OnCapacity then);
   /// The same, and waits for it; UNAVAILABLE if it takes longer than `patience`.
   Result<CapacityAnswer> set_capacity(CapacityRequest request, std::chrono::milliseconds patience);
