@@ -22,7 +22,7 @@
 #include "core/cli/command.hpp"
 #include "core/cli/machine_map.hpp"
 #include "core/cli/table.hpp"
-#include "core/plugin/host/crash_mark.hpp"
+#include "core/plugin/guard/crash_mark.hpp"
 #include "core/simulate/simulation.hpp"
 
 namespace topolet::cli {

@@ -8,7 +8,7 @@
 #include "core/base/log.hpp"
 #include "core/daemon/daemon.hpp"
 #include "core/daemon/service_manager.hpp"
-#include "core/plugin/host/crash_mark.hpp"
+#include "core/plugin/guard/crash_mark.hpp"
 
 namespace topolet::daemon {
 namespace {

@@ -37,7 +37,7 @@
 #include "core/operations/operation.hpp"
 #include "core/operations/runtime.hpp"
 #include "core/placement/runtime_handlers.hpp"
-#include "core/plugin/host/container_event.hpp"
+#include "core/plugin/call/container_event.hpp"
 
 namespace topolet::store {
 class Store;

@@ -8,7 +8,7 @@
 #include "core/engine/loop.hpp"
 #include "core/engine/planning/placer.hpp"
 #include "core/engine/state/committer.hpp"
-#include "core/plugin/host/container_event.hpp"
+#include "core/plugin/call/container_event.hpp"
 
 namespace topolet::engine {
 

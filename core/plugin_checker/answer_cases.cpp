@@ -9,7 +9,7 @@
 #include <thread>
 #include <utility>
 
-#include "core/plugin/call/barrier.hpp"
+#include "core/plugin/guard/barrier.hpp"
 #include "core/plugin_checker/cases.hpp"
 #include "core/plugin_checker/exercise.hpp"
 #include "core/plugin_checker/plugin_under_test.hpp"

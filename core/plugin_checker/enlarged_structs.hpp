@@ -12,7 +12,7 @@
 #include <cstdint>
 #include <new>
 
-#include "core/plugin/call/lent_block.hpp"
+#include "core/plugin/guard/lent_block.hpp"
 
 namespace topolet::plugin_checker {
 

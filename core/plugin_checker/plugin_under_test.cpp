@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 
 #include "core/plugin/call/abi_request.hpp"
-#include "core/plugin/call/barrier.hpp"
+#include "core/plugin/guard/barrier.hpp"
 #include "core/plugin/host/in_memory_plugin_state.hpp"
 
 namespace topolet::plugin_checker {

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "core/base/result.hpp"
+#include "core/plugin/call/plugin_host.hpp"
 #include "core/plugin/host/load.hpp"
-#include "core/plugin/host/plugin_host.hpp"
 #include "core/plugin_checker/instance_proxy.hpp"
 
 namespace topolet::plugin_checker {

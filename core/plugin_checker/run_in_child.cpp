@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "core/base/text.hpp"
-#include "core/plugin/host/lent_pages.hpp"
+#include "core/plugin/guard/lent_pages.hpp"
 
 namespace topolet::plugin_checker {
 namespace {

@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "core/base/clock.hpp"
+#include "core/plugin/guard/crash_log.hpp"
 #include "core/plugin/host/check_annotations.hpp"
-#include "core/plugin/host/crash_log.hpp"
 #include "core/plugin/host/inspect_plugins.hpp"
 #include "core/preflight/findings.hpp"
 

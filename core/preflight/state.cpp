@@ -6,7 +6,7 @@
 #include <system_error>
 
 #include "core/base/clock.hpp"
-#include "core/plugin/host/crash_log.hpp"
+#include "core/plugin/guard/crash_log.hpp"
 #include "core/preflight/findings.hpp"
 #include "store/inspect.hpp"
 

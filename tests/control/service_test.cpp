@@ -7,7 +7,7 @@
 #include <iterator>
 #include <sstream>
 
-#include "core/plugin/host/strikes.hpp"
+#include "core/plugin/guard/strikes.hpp"
 #include "tests/control/daemon_rig.hpp"
 
 namespace topolet::testing {

@@ -1,4 +1,4 @@
-#include "core/plugin/host/control_thread.hpp"
+#include "core/plugin/guard/control_thread.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

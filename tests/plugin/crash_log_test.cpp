@@ -1,4 +1,4 @@
-#include "core/plugin/host/crash_log.hpp"
+#include "core/plugin/guard/crash_log.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@
 #include <sstream>
 #include <string>
 
-#include "core/plugin/host/crash_mark.hpp"
+#include "core/plugin/guard/crash_mark.hpp"
 #include "tests/support/temp_dir.hpp"
 
 namespace topolet::plugin {

@@ -8,7 +8,7 @@
 
 #include "core/base/log.hpp"
 #include "core/base/run_in_child.hpp"
-#include "core/plugin/host/crash_mark.hpp"
+#include "core/plugin/guard/crash_mark.hpp"
 #include "tests/plugin/plugins.hpp"
 #include "tests/plugin/scripted.hpp"
 

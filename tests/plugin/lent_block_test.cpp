@@ -1,4 +1,4 @@
-#include "core/plugin/call/lent_block.hpp"
+#include "core/plugin/guard/lent_block.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>
@@ -7,7 +7,7 @@
 #include <string>
 
 #include "core/base/run_in_child.hpp"
-#include "core/plugin/host/crash_mark.hpp"
+#include "core/plugin/guard/crash_mark.hpp"
 
 namespace topolet::plugin {
 namespace {

@@ -1,4 +1,4 @@
-#include "core/plugin/call/misbehaviour_tracker.hpp"
+#include "core/plugin/guard/misbehaviour_tracker.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

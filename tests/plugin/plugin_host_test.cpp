@@ -1,4 +1,4 @@
-#include "core/plugin/host/plugin_host.hpp"
+#include "core/plugin/call/plugin_host.hpp"
 
 #include <gtest/gtest.h>
 

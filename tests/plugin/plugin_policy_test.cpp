@@ -7,7 +7,7 @@
 #include <sstream>
 
 #include "core/base/log.hpp"
-#include "core/plugin/call/barrier.hpp"
+#include "core/plugin/guard/barrier.hpp"
 #include "tests/plugin/plugins.hpp"
 
 namespace topolet::plugin {

@@ -13,8 +13,8 @@
 #include "core/base/log.hpp"
 #include "core/base/mutex.hpp"
 #include "core/plugin/call/abi_request.hpp"
+#include "core/plugin/call/plugin_host.hpp"
 #include "core/plugin/call/policy_thread.hpp"
-#include "core/plugin/host/plugin_host.hpp"
 
 namespace topolet::plugin {
 

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "core/base/exit_status.hpp"
-#include "core/plugin/host/strikes.hpp"
+#include "core/plugin/guard/strikes.hpp"
 #include "tests/control/daemon_rig.hpp"
 #include "tests/preflight/node_files.hpp"
 

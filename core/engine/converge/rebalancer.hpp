@@ -10,7 +10,7 @@
 #include "core/engine/converge/crowd_relief.hpp"
 #include "core/engine/converge/mover.hpp"
 #include "core/engine/planning/rebalance_planner.hpp"
-#include "core/plugin/host/container_event.hpp"
+#include "core/plugin/call/container_event.hpp"
 
 namespace topolet::engine {
 

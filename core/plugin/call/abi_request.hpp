@@ -11,7 +11,7 @@
 
 #include "core/placement/node_demand.hpp"
 #include "core/placement/policy.hpp"
-#include "core/plugin/call/lent_block.hpp"
+#include "core/plugin/guard/lent_block.hpp"
 
 namespace topolet::plugin {
 

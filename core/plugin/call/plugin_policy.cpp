@@ -8,9 +8,9 @@
 #include <utility>
 
 #include "core/base/forked_child.hpp"
-#include "core/plugin/call/barrier.hpp"
 #include "core/plugin/call/sink_replies.hpp"
-#include "core/plugin/host/plugin_tables.hpp"
+#include "core/plugin/guard/barrier.hpp"
+#include "core/plugin/guard/plugin_tables.hpp"
 
 namespace topolet::plugin {
 

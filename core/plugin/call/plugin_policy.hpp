@@ -1,7 +1,8 @@
 // One running plugin, as the core asks it.
 //
 // The room core/plugin/call, namespace topolet::plugin: asks loaded plugins, on a thread that can be abandoned
-// (policy_thread.hpp), and checks what they answer. It may include what core/plugin/host may.
+// (policy_thread.hpp), and checks what they answer. It may include what core/plugin/host may, and core/plugin/guard,
+// but nothing of core/plugin/host.
 #pragma once
 
 #include <topolet/abi.h>
@@ -19,8 +20,8 @@
 #include "core/plugin/call/abi_request.hpp"
 #include "core/plugin/call/call_result.hpp"
 #include "core/plugin/call/capabilities.hpp"
-#include "core/plugin/host/container_event.hpp"
-#include "core/plugin/host/plugin_host.hpp"
+#include "core/plugin/call/container_event.hpp"
+#include "core/plugin/call/plugin_host.hpp"
 
 namespace topolet::plugin {
 

@@ -11,12 +11,12 @@
 #include "core/base/log.hpp"
 #include "core/base/mutex.hpp"
 #include "core/base/result.hpp"
-#include "core/plugin/call/abandonable_thread.hpp"
 #include "core/plugin/call/call_result.hpp"
 #include "core/plugin/call/call_times.hpp"
-#include "core/plugin/call/misbehaviour_tracker.hpp"
 #include "core/plugin/call/plugin_policy.hpp"
 #include "core/plugin/call/policy_thread.hpp"
+#include "core/plugin/guard/abandonable_thread.hpp"
+#include "core/plugin/guard/misbehaviour_tracker.hpp"
 
 namespace topolet::plugin {
 

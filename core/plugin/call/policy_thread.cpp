@@ -9,13 +9,13 @@
 #include <utility>
 
 #include "core/base/log.hpp"
-#include "core/plugin/call/abandonable_thread.hpp"
 #include "core/plugin/call/abi_request.hpp"
-#include "core/plugin/call/barrier.hpp"
 #include "core/plugin/call/plugin_policy.hpp"
 #include "core/plugin/call/plugin_records.hpp"
 #include "core/plugin/call/shown_views.hpp"
-#include "core/plugin/host/crash_mark.hpp"
+#include "core/plugin/guard/abandonable_thread.hpp"
+#include "core/plugin/guard/barrier.hpp"
+#include "core/plugin/guard/crash_mark.hpp"
 
 namespace topolet::plugin {
 

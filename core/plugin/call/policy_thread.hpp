@@ -16,8 +16,8 @@
 #include "core/base/mutex.hpp"
 #include "core/base/result.hpp"
 #include "core/placement/policy.hpp"
+#include "core/plugin/call/container_event.hpp"
 #include "core/plugin/call/plugin_policy.hpp"
-#include "core/plugin/host/container_event.hpp"
 
 namespace topolet::plugin {
 

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "core/base/utf8.hpp"
-#include "core/plugin/call/barrier.hpp"
+#include "core/plugin/guard/barrier.hpp"
 
 namespace topolet::plugin {
 

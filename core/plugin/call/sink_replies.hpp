@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "core/placement/policy.hpp"
-#include "core/plugin/host/container_event.hpp"
+#include "core/plugin/call/container_event.hpp"
 
 namespace topolet::plugin {
 

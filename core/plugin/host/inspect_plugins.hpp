@@ -7,7 +7,7 @@
 
 #include "core/config/options.hpp"
 #include "core/placement/annotation_names.hpp"
-#include "core/plugin/host/crash_log.hpp"
+#include "core/plugin/guard/crash_log.hpp"
 
 namespace topolet::plugin {
 

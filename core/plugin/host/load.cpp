@@ -9,10 +9,10 @@
 #include <optional>
 
 #include "core/plugin/call/abi_request.hpp"
-#include "core/plugin/call/barrier.hpp"
-#include "core/plugin/call/lent_block.hpp"
-#include "core/plugin/host/crash_mark.hpp"
-#include "core/plugin/host/plugin_tables.hpp"
+#include "core/plugin/guard/barrier.hpp"
+#include "core/plugin/guard/crash_mark.hpp"
+#include "core/plugin/guard/lent_block.hpp"
+#include "core/plugin/guard/plugin_tables.hpp"
 #include "core/plugin/host/resolve_plugin_file.hpp"
 
 namespace topolet::plugin {

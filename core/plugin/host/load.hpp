@@ -14,8 +14,8 @@
 
 #include "core/base/log_fwd.hpp"
 #include "core/base/result.hpp"
-#include "core/plugin/call/lent_block.hpp"
 #include "core/plugin/call/plugin_policy.hpp"
+#include "core/plugin/guard/lent_block.hpp"
 #include "core/plugin/host/file_identity.hpp"
 #include "core/plugin/host/option_table.hpp"
 #include "store/plugin_state_store.hpp"

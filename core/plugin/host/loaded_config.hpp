@@ -1,18 +1,19 @@
 // The configuration together with the plugins it enables.
 //
-// The room core/plugin, namespace topolet::plugin, in two parts: host loads plugins, watches how they behave and
-// quarantines them; call asks them within a deadline. Start here with load_config(); RunningPlugins are what it
-// leads to in the daemon. Only load.cpp may include Boost.DLL. The room may include core/base, config, placement and
-// topology, the interface of store/plugin_state_store.hpp, and the SDK's headers; it does not know for whom plugins are
-// loaded and asked.
+// The room core/plugin/host, namespace topolet::plugin: loads plugins, makes instances of them, swaps them at a reload
+// and describes them. Start with load_config(); in the daemon it leads to RunningPlugins. Only load.cpp may include
+// Boost.DLL. Of core/plugin it sees call, which asks plugins within a deadline, and guard, which protects topoletd from
+// them; neither sees this room. All three may include core/base, and host and call also config, placement and topology,
+// the interface of store/plugin_state_store.hpp, and the SDK's headers; they do not know for whom plugins are loaded
+// and asked.
 #pragma once
 
 #include <string>
 #include <vector>
 
 #include "core/config/options.hpp"
-#include "core/plugin/host/control_thread.hpp"
-#include "core/plugin/host/crash_log.hpp"
+#include "core/plugin/guard/control_thread.hpp"
+#include "core/plugin/guard/crash_log.hpp"
 #include "core/plugin/host/load.hpp"
 
 namespace topolet::plugin {

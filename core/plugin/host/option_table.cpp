@@ -6,8 +6,8 @@
 #include <cstddef>
 #include <utility>
 
-#include "core/plugin/call/barrier.hpp"
-#include "core/plugin/host/plugin_tables.hpp"
+#include "core/plugin/guard/barrier.hpp"
+#include "core/plugin/guard/plugin_tables.hpp"
 
 namespace topolet::plugin {
 namespace {

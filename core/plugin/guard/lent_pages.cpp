@@ -1,4 +1,4 @@
-#include "core/plugin/host/lent_pages.hpp"
+#include "core/plugin/guard/lent_pages.hpp"
 
 #include <pthread.h>
 #include <sys/mman.h>

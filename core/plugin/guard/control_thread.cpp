@@ -1,4 +1,4 @@
-#include "core/plugin/host/control_thread.hpp"
+#include "core/plugin/guard/control_thread.hpp"
 
 #include <fmt/format.h>
 
@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "core/base/log.hpp"
-#include "core/plugin/call/abandonable_thread.hpp"
-#include "core/plugin/call/barrier.hpp"
-#include "core/plugin/host/crash_mark.hpp"
+#include "core/plugin/guard/abandonable_thread.hpp"
+#include "core/plugin/guard/barrier.hpp"
+#include "core/plugin/guard/crash_mark.hpp"
 
 namespace topolet::plugin {
 

@@ -16,7 +16,7 @@
 
 #include "core/base/index_set.hpp"
 #include "core/base/mutex.hpp"
-#include "core/plugin/host/lent_pages.hpp"
+#include "core/plugin/guard/lent_pages.hpp"
 
 namespace topolet::plugin {
 

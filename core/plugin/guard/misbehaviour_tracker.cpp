@@ -1,11 +1,11 @@
-#include "core/plugin/call/misbehaviour_tracker.hpp"
+#include "core/plugin/guard/misbehaviour_tracker.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <utility>
 
-#include "core/plugin/host/strikes.hpp"
+#include "core/plugin/guard/strikes.hpp"
 
 namespace topolet::plugin {
 namespace {

@@ -1,4 +1,4 @@
-#include "core/plugin/host/crash_mark.hpp"
+#include "core/plugin/guard/crash_mark.hpp"
 
 #include <dlfcn.h>
 #include <link.h>
@@ -18,7 +18,7 @@
 #include <utility>
 
 #include "core/base/forked_child.hpp"
-#include "core/plugin/host/lent_pages.hpp"
+#include "core/plugin/guard/lent_pages.hpp"
 
 /// The function behind pthread_atfork(), which takes back a program's handlers before the destructors of libraries run.
 // NOLINTNEXTLINE(bugprone-reserved-identifier): the C library's

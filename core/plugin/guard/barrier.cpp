@@ -1,4 +1,4 @@
-#include "core/plugin/call/barrier.hpp"
+#include "core/plugin/guard/barrier.hpp"
 
 #include <algorithm>
 #include <cstdint>

@@ -14,7 +14,7 @@
 
 #include "core/base/log_fwd.hpp"
 #include "core/base/mutex.hpp"
-#include "core/plugin/host/lent_pages.hpp"
+#include "core/plugin/guard/lent_pages.hpp"
 #include "store/plugin_state_store.hpp"
 
 namespace topolet::plugin {

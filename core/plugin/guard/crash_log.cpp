@@ -1,4 +1,4 @@
-#include "core/plugin/host/crash_log.hpp"
+#include "core/plugin/guard/crash_log.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -16,8 +16,8 @@
 #include <sstream>
 #include <utility>
 
-#include "core/plugin/host/crash_mark.hpp"
-#include "core/plugin/host/strikes.hpp"
+#include "core/plugin/guard/crash_mark.hpp"
+#include "core/plugin/guard/strikes.hpp"
 
 namespace topolet::plugin {
 namespace {

@@ -1,4 +1,4 @@
-#include "core/plugin/host/plugin_host.hpp"
+#include "core/plugin/call/plugin_host.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "core/base/log.hpp"
-#include "core/plugin/call/barrier.hpp"
+#include "core/plugin/guard/barrier.hpp"
 
 namespace topolet::plugin {
 namespace {

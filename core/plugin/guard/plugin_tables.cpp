@@ -1,4 +1,4 @@
-#include "core/plugin/host/plugin_tables.hpp"
+#include "core/plugin/guard/plugin_tables.hpp"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "core/plugin/call/lent_block.hpp"
+#include "core/plugin/guard/lent_block.hpp"
 
 #include <algorithm>
 #include <cstring>

@@ -18,7 +18,7 @@
 
 #include "core/base/mutex.hpp"
 #include "core/base/result.hpp"
-#include "core/plugin/host/crash_mark.hpp"
+#include "core/plugin/guard/crash_mark.hpp"
 
 namespace topolet::plugin {
 

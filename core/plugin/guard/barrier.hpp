@@ -1,4 +1,10 @@
-// Keeps a plugin's exceptions and texts from doing harm.
+// Stops a plugin's exceptions, and makes its texts harmless.
+//
+// The room core/plugin/guard, namespace topolet::plugin: protects topoletd from what a plugin may do. Exceptions and
+// texts end here, sizes and pointers are checked (plugin_tables.hpp), calls that do not return are left behind
+// (abandonable_thread.hpp, control_thread.hpp), memory is lent so that a write to it is noticed (lent_block.hpp),
+// crashes are recorded (crash_mark.hpp, crash_log.hpp), and misbehaviour is counted (misbehaviour_tracker.hpp). It may
+// include core/base and the SDK's headers; it knows neither core/plugin/call nor core/plugin/host.
 #pragma once
 
 #include <topolet/abi.h>
