@@ -160,14 +160,23 @@ class LateTicks : public Lateness {
     const auto library = PluginLibrary::load(TOPOLET_BROKEN_DIR, "lively");
     return library->create({{"answer", answer}}, make_silent_log(), state_).value();
   }
-  void tick(const std::shared_ptr<PluginPolicy>& plugin) {
+  void begin_tick(const std::shared_ptr<PluginPolicy>& plugin, std::shared_ptr<const topology::Topology> machine) {
     now_ms_ += 1000;
-    hasty_.tick({vote(plugin)}, [] {
+    hasty_.tick({vote(plugin)}, [&machine] {
       TickSnapshot seen;
-      seen.topology = two_node_request()->topology;
+      seen.topology = std::move(machine);
       return std::make_shared<const TickSnapshot>(std::move(seen));
     });
+  }
+  void tick(const std::shared_ptr<PluginPolicy>& plugin) {
+    begin_tick(plugin, two_node_request()->topology);
     wait_until([this] { return !hasty_.has_abandoned_calls(); });
+  }
+  /// One whose copy for plugins takes longer than the deadline.
+  static std::shared_ptr<const topology::Topology> huge_machine() {
+    topology::Topology machine = *two_node_request()->topology;
+    machine.cores.assign(8000, CpuSet{40'000});
+    return std::make_shared<const topology::Topology>(std::move(machine));
   }
 
   const std::shared_ptr<InMemoryPluginState> state_ = std::make_shared<InMemoryPluginState>();
@@ -182,6 +191,15 @@ TEST_F(LateTicks, LoseNothingButTheTick) {
   EXPECT_EQ(state.late_ticks, 9U);
   EXPECT_EQ(state.lost.total(), 0U);
   EXPECT_THAT(state.quarantine, IsEmpty());
+}
+
+TEST_F(LateTicks, AreToldSoIfTheyWereAbandonedBeforeThePluginWasEntered) {
+  used_ = milliseconds(2);
+  const auto lively = start("tick-stuck");
+  begin_tick(lively, huge_machine());
+  const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  wait_until([&] { return !hasty_.has_abandoned_calls() || std::chrono::steady_clock::now() > patience; });
+  EXPECT_FALSE(hasty_.has_abandoned_calls()) << "the plugin works on, as nobody tells it that it is late";
 }
 
 TEST_F(LateTicks, QuarantineThePluginWhenThereAreTenInTenMinutes) {

@@ -193,7 +193,6 @@ std::chrono::milliseconds PluginPolicy::tick_interval() const {
 }
 
 const std::atomic<bool>& PluginPolicy::begin_call() {
-  host_->call_abandoned() = false;
   arguments_->clear();
   return host_->call_abandoned();
 }

@@ -67,9 +67,11 @@ class PluginPolicy final {
   CallResult<std::vector<MoveRequest>> tick(const TickSnapshot& tick, const AbiTopology& topology,
                                             const AbiLedger& ledger, std::chrono::milliseconds now);
 
-  /// From now until the call that is running has returned, its sink and its state answer TOPOLET_LATE.
+  /// From now until forget_abandoned_call(), sinks and state answer TOPOLET_LATE.
   void abandon_call() { host_->call_abandoned() = true; }
   bool is_call_abandoned() const { return host_->call_abandoned(); }
+  /// Must come before the time of the next call begins: that call can be abandoned before the plugin is entered.
+  void forget_abandoned_call() { host_->call_abandoned() = false; }
 
   /// The annotations that it says it reads; absent if it does not say.
   const std::optional<std::vector<std::string>>& annotations() const { return annotations_; }

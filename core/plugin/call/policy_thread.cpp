@@ -64,6 +64,7 @@ struct PolicyThread::Run : AbandonableTask {
     const RealTime now = std::chrono::steady_clock::now();
     const bool is_over = decision_began && now - *decision_began >= records->options().decision_time;
     if (auto refused = records->enter(what, is_over && what.can ? purpose : nullptr)) return refused;
+    if (policy != nullptr) policy->forget_abandoned_call();
     call = Call{std::move(what), policy, records->now(), now};
     thread.begin_call(*this, now);
     return std::nullopt;
