@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "plugins/gpu/container_devices.hpp"
-#include "plugins/gpu/verdicts.hpp"
+#include "plugins/gpu/options.hpp"
 
 namespace topolet::gpu {
 

@@ -1,13 +1,12 @@
 #include "plugins/gpu/headroom.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <compare>
 #include <cstdint>
 #include <iterator>
 #include <map>
+#include <optional>
 #include <set>
-#include <stdexcept>
 #include <string>
 #include <utility>
 
@@ -16,6 +15,8 @@
 
 namespace topolet::gpu {
 namespace {
+
+using sdk::Verdict;
 
 constexpr std::int32_t kSecondBest = 2;
 constexpr std::int32_t kWorst = 7;
@@ -179,18 +180,6 @@ std::string reason_of(const topolet_candidate& candidate, const Cost& cost, bool
 }
 
 }  // namespace
-
-Headroom parse_headroom(std::string_view text) {
-  if (text.empty() || text == "auto") return {};
-  std::size_t cpus = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), cpus);
-  constexpr std::size_t kMost = 4096;
-  if (error != std::errc() || end != text.data() + text.size() || cpus > kMost) {
-    throw std::invalid_argument("headroom: '" + std::string(text) +
-                                "' is neither auto nor a number of CPUs from 0 to 4096");
-  }
-  return {cpus};
-}
 
 std::vector<Verdict> headroom_verdicts(const topolet_request& request, const Headroom& headroom, const Pod& pod) {
   if (headroom.is_off() || request.exclusive == 0) return {};

@@ -12,7 +12,9 @@
 namespace topolet::gpu {
 namespace {
 
-/// Returns the CPUs that shared containers on these nodes already request, in thousandths.
+using sdk::Verdict;
+
+/// What shared containers on these nodes request already, in thousandths of a CPU.
 std::int64_t shared_request_milli(const topolet_request& request, const Nodes& nodes) {
   std::int64_t sum = 0;
   for (const std::uint32_t node : nodes) {

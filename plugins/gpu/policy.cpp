@@ -2,15 +2,15 @@
 
 #include <algorithm>
 #include <chrono>
-#include <filesystem>
 #include <set>
-#include <stdexcept>
 #include <utility>
 
 #include "plugins/gpu/cpu_split.hpp"
 #include "plugins/gpu/device_catalog.hpp"
+#include "plugins/gpu/headroom.hpp"
 #include "plugins/gpu/keep_free.hpp"
-#include "plugins/gpu/local_cpus.hpp"
+#include "plugins/gpu/local_cpu_verdicts.hpp"
+#include "plugins/gpu/locality_verdicts.hpp"
 #include "plugins/gpu/pod.hpp"
 #include "plugins/gpu/proposals.hpp"
 #include "plugins/gpu/text.hpp"
@@ -19,7 +19,8 @@
 namespace topolet::gpu {
 namespace {
 
-constexpr const char* kDefaultSysfs = "/sys";
+using sdk::Verdict;
+
 constexpr std::string_view kDefaultNvmlLibrary = "libnvidia-ml.so.1";
 
 /// Adds the devices that a container was found to use: when it is placed anew, its environment is not known.
@@ -41,36 +42,7 @@ bool is_beside_gpus(const topolet_request& request, const Pod& pod) {
   return pod.uses_accelerators && (request.exclusive != 0 || (demand != nullptr && demand->cpu_request_milli > 0));
 }
 
-std::string why_missing(const char* option, const std::filesystem::path& directory) {
-  constexpr std::size_t kMaxLength = 256;
-  std::error_code ignored;
-  if (std::filesystem::is_directory(directory, ignored)) return {};
-  return std::string(option) + ": there is no directory '" + printable(directory.string(), kMaxLength) +
-         "'; write where it is mounted";
-}
-
 }  // namespace
-
-PolicyOptions read_options(const sdk::Options& options) {
-  PolicyOptions read;
-  if (options["affinity"] == "require") read.rules.affinity = Affinity::kRequire;
-  if (options["split"] == "cpus") read.rules.split = Split::kCpus;
-  read.keep_free = options["keep-free"] == "true";
-  read.headroom = parse_headroom(trimmed(options["headroom"]));
-  read.kinds = parse_device_kinds(options["devices"]);
-  read.roots.sysfs = options["sysfs-root"];
-  read.roots.proc = options["proc-root"];
-  read.roots.dev = options["dev-root"];
-  // If it is not there, no device would ever be found, silently. Without any sysfs this message is enough.
-  if (const std::string why = why_missing("sysfs-root", read.roots.sysfs);
-      !why.empty() && read.roots.sysfs != kDefaultSysfs)
-    throw std::invalid_argument(why);
-  read.roots.cdi.clear();
-  for (const std::string& directory : split(options["cdi-dirs"], ' ')) read.roots.cdi.emplace_back(directory);
-  read.nvml_library = trimmed(options["nvml-library"]);
-  read.rules.whole_cores = options.of_other("numa.full-pcpus-only") == "true";
-  return read;
-}
 
 Policy::Policy(const sdk::Options& options, const sdk::Host& host) : options_(read_options(options)), host_(host) {
   for (const std::string& why :

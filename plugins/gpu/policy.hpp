@@ -11,24 +11,10 @@
 #include <vector>
 
 #include "plugins/gpu/container_devices.hpp"
-#include "plugins/gpu/device_kinds.hpp"
-#include "plugins/gpu/headroom.hpp"
 #include "plugins/gpu/inventory.hpp"
-#include "plugins/gpu/verdicts.hpp"
+#include "plugins/gpu/options.hpp"
 
 namespace topolet::gpu {
-
-struct PolicyOptions {
-  Rules rules;
-  bool keep_free = false;
-  Headroom headroom;
-  std::vector<DeviceKind> kinds;
-  Roots roots;
-  std::string nvml_library;
-};
-
-/// Throws std::invalid_argument with the option and the reason.
-PolicyOptions read_options(const sdk::Options& options);
 
 /// Reads the machine's files when it is made and later, if tick() finds that they have changed, on a thread of its own:
 /// a decision never waits for a file, however slow.
@@ -36,8 +22,7 @@ class Policy {
  public:
   Policy(const sdk::Options& options, const sdk::Host& host);
 
-  /// Devices count for more than tidy packing, and for less than having room at all.
-  static constexpr std::uint32_t kDefaultWeight = 4;
+  static constexpr std::uint32_t kDefaultWeight = gpu::kDefaultWeight;
   static constexpr std::array<topolet_str, 0> kAnnotations = {};
 
   void propose(const topolet_request& request, sdk::Proposals& proposals) const;
@@ -58,7 +43,7 @@ class Policy {
     std::string cdi_fingerprint;
   };
 
-  std::vector<Verdict> verdicts(const topolet_request& request) const;
+  std::vector<sdk::Verdict> verdicts(const topolet_request& request) const;
   ContainerDevices container_devices(const topolet_request& request) const;
   std::string foreign_files_text(const topolet_topology& topology) const;
   FileChanges read_changes(bool read_devices) const;

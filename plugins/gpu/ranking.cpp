@@ -9,7 +9,7 @@
 #include <map>
 #include <tuple>
 
-#include "plugins/gpu/policy.hpp"
+#include "plugins/gpu/options.hpp"
 
 namespace topolet::gpu {
 namespace {
@@ -19,7 +19,7 @@ using Scores = std::vector<std::int32_t>;
 // Points that numa subtracts for each further node, and at most between sets of equally many nodes.
 constexpr double kNodeCost = 30;
 constexpr double kDistanceCost = 29;
-constexpr double kWeight = Policy::kDefaultWeight;
+constexpr double kWeight = kDefaultWeight;
 
 std::int32_t points_for(double nearness) {
   return static_cast<std::int32_t>(std::lround(200 * nearness)) + TOPOLET_SCORE_MIN;

@@ -10,8 +10,10 @@
 #include <utility>
 #include <vector>
 
+#include "plugins/numa/answers.hpp"
 #include "plugins/numa/candidate_resources.hpp"
 #include "plugins/numa/demand.hpp"
+#include "plugins/numa/options.hpp"
 
 namespace topolet::numa {
 

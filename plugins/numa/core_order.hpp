@@ -5,7 +5,8 @@
 
 #include <cstddef>
 
-#include "plugins/numa/policy.hpp"
+#include "plugins/numa/answers.hpp"
+#include "plugins/numa/options.hpp"
 
 namespace topolet::numa {
 

@@ -8,7 +8,8 @@
 #include <cstdint>
 #include <string>
 
-#include "plugins/numa/policy.hpp"
+#include "plugins/numa/memory.hpp"
+#include "plugins/numa/options.hpp"
 
 namespace topolet::numa {
 

@@ -1,7 +1,8 @@
-#include <stdexcept>
-#include <utility>
+#include "plugins/numa/options.hpp"
 
-#include "plugins/numa/policy.hpp"
+#include <stdexcept>
+#include <string>
+
 #include "plugins/numa/quantities.hpp"
 
 namespace topolet::numa {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "plugins/numa/answers.hpp"
 #include "plugins/numa/demand.hpp"
 
 namespace topolet::numa {

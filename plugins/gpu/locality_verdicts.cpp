@@ -1,4 +1,4 @@
-#include "plugins/gpu/verdicts.hpp"
+#include "plugins/gpu/locality_verdicts.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -8,6 +8,8 @@
 
 namespace topolet::gpu {
 namespace {
+
+using sdk::Verdict;
 
 bool keeps_cpus_together(const topolet_request& request, const Rules& rules) {
   return rules.split == Split::kCpus && request.exclusive != 0;
