@@ -9,7 +9,7 @@
 #include "core/audit/rows.hpp"
 #include "core/audit/time_text.hpp"
 #include "core/base/clock.hpp"
-#include "core/placement/decide.hpp"
+#include "core/placement/validate.hpp"
 #include "store/retention.hpp"
 
 namespace topolet::audit {

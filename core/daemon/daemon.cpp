@@ -25,6 +25,7 @@
 #include "core/machine/cpu_manager_state.hpp"
 #include "core/machine/kubepods.hpp"
 #include "core/machine/machine.hpp"
+#include "core/placement/decide.hpp"
 #include "core/topology/discover.hpp"
 #include "store/inspect.hpp"
 #include "store/plugin_state_table.hpp"

@@ -9,6 +9,7 @@
 
 #include "core/base/text.hpp"
 #include "core/placement/candidates.hpp"
+#include "core/placement/exclusive_claim.hpp"
 #include "core/placement/isolated_choice.hpp"
 #include "core/placement/kept_cpus.hpp"
 #include "core/placement/namespaces.hpp"
@@ -17,6 +18,7 @@
 #include "core/placement/rank.hpp"
 #include "core/placement/reason_codes.hpp"
 #include "core/placement/settings.hpp"
+#include "core/placement/validate.hpp"
 #include "core/placement/vote_tally.hpp"
 #include "core/placement/zone.hpp"
 
@@ -417,100 +419,6 @@ class DecisionRun {
   std::string last_placement_error_;
   std::size_t dropped_before_ = 0;  ///< entries of `dropped` that are about candidates tried before
 };
-
-}  // namespace
-
-void PolicyRequest::share(NotExclusive why) {
-  if (!exclusive) return;
-  exclusive = false;
-  exclusive_cpus = 0;
-  why_not_exclusive = why;
-  keep = retained_withheld = {};
-}
-
-Result<Pick> Policy::review_pick(const PolicyRequest& request, std::size_t candidate, const CpuSet& usable,
-                                 const CpuSet& /*chosen*/) {
-  return pick(request, candidate, usable, request.exclusive_cpus);
-}
-
-Result<std::vector<NodeSet>> Policy::propose(const PolicyRequest& /*request*/) { return std::vector<NodeSet>(); }
-
-Result<Adjustment> Policy::adjust(const PolicyRequest& /*request*/, const ChosenPlacement& /*chosen*/) {
-  return Adjustment();
-}
-
-std::uint32_t whole_cpus(const Workload& workload) {
-  const std::int64_t milli = workload.demand.cpu_request_milli;
-  if (workload.qos != Qos::kGuaranteed || milli <= 0 || milli % 1000 != 0) return 0;
-  if (workload.demand.cpu_request_certainty != Certainty::kTold) return 0;
-  return static_cast<std::uint32_t>(milli / 1000);
-}
-
-bool is_kubelet_cpuset_exclusive(const Workload& workload) {
-  const std::uint32_t whole = whole_cpus(workload);
-  // The kubelet knows how much more than its shares tell.
-  if (whole > 0 && is_cpu_request_unknown(workload.demand)) return workload.kubelet_cpus.size() >= whole;
-  return !workload.kubelet_cpus.empty() && whole == workload.kubelet_cpus.size();
-}
-
-ExclusiveClaim exclusive_claim(const Workload& workload, const PlacementRules& rules) {
-  const CpusAnnotation annotation = cpus_annotation(workload);
-  if (annotation == CpusAnnotation::kNone) return {0, NotExclusive::kAnnotatedNone};
-  if (annotation == CpusAnnotation::kShared) return {0, NotExclusive::kAnnotatedShared};
-  if (workload.qos == Qos::kUnknown) return {0, NotExclusive::kUnknownDemand};
-  if (workload.demand.cpu_request_certainty == Certainty::kOfPod) return {0, NotExclusive::kNoOwnRequest};
-  if (workload.qos != Qos::kBestEffort && workload.demand.cpu_request_certainty != Certainty::kTold)
-    return {0, NotExclusive::kUnknownDemand};
-  if (annotation != CpusAnnotation::kAbsent) {
-    const std::int64_t milli = workload.demand.cpu_request_milli;
-    if (milli <= 0) return {0, NotExclusive::kNoRequest};
-    if (is_cpu_request_unknown(workload.demand)) return {0, NotExclusive::kUnknownRequest};
-    if (rules.exclusive == ExclusiveRule::kNever) return {0, NotExclusive::kRuleNever};
-    if (annotation == CpusAnnotation::kExclusiveIfWhole && milli % 1000 != 0) return {0, NotExclusive::kOnlyWholeCpus};
-    return {static_cast<std::uint32_t>((milli + 999) / 1000), std::nullopt};
-  }
-  if (workload.qos == Qos::kBurstable)
-    return {0, workload.demand.cpu_request_milli > 0 ? NotExclusive::kBurstable : NotExclusive::kNothingRequested};
-  if (workload.qos == Qos::kBestEffort) return {0, NotExclusive::kBestEffort};
-  if (workload.demand.cpu_request_milli == 0) return {0, NotExclusive::kNothingRequested};
-  if (is_cpu_request_unknown(workload.demand)) return {0, NotExclusive::kUnknownRequest};
-  const std::uint32_t whole = whole_cpus(workload);
-  if (whole == 0) return {0, NotExclusive::kFractionalRequest};
-  if (is_in_reserved_namespace(workload, rules)) return {0, NotExclusive::kReservedNamespace};
-  if (rules.exclusive == ExclusiveRule::kNever) return {0, NotExclusive::kRuleNever};
-  if (rules.exclusive == ExclusiveRule::kAnnotated) return {0, NotExclusive::kRuleAnnotated};
-  return {whole, std::nullopt};
-}
-
-std::uint32_t exclusive_cpus_for(const Workload& workload, const PlacementRules& rules) {
-  return exclusive_claim(workload, rules).cpus;
-}
-
-Mode shared_mode(const Workload& workload, const PlacementRules& rules) {
-  return is_in_reserved_namespace(workload, rules) ? Mode::kReserved : Mode::kShared;
-}
-
-PolicyRequest make_request(std::shared_ptr<const topology::Topology> topology, LedgerSnapshot ledger, Workload workload,
-                           std::vector<Candidate> candidates, const PlacementRules& rules,
-                           bool kubelet_hands_out_cpusets) {
-  PolicyRequest request;
-  request.topology = std::move(topology);
-  request.ledger = std::move(ledger);
-  request.candidates = std::move(candidates);
-  request.kubelet_hands_out_cpusets = kubelet_hands_out_cpusets;
-  const ExclusiveClaim claim = exclusive_claim(workload, rules);
-  request.exclusive = claim.cpus > 0;
-  request.exclusive_cpus = claim.cpus;
-  request.why_not_exclusive = claim.why_not;
-  if (kubelet_hands_out_cpusets || !workload.kubelet_cpus.empty()) request.share(NotExclusive::kKubeletHandsOutCpus);
-  request.shared_mode = shared_mode(workload, rules);
-  if (request.exclusive) request.from = cpu_source(workload, rules);
-  request.whole_pool = cpus_annotation(workload) == CpusAnnotation::kNone;
-  request.workload = std::move(workload);
-  return request;
-}
-
-namespace {
 
 /// All that live as long as the decision: what is made of a request may be kept by its address.
 using Requests = std::deque<PolicyRequest>;

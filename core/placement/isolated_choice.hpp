@@ -3,7 +3,8 @@
 
 #include <functional>
 
-#include "core/placement/decide.hpp"
+#include "core/placement/decision.hpp"
+#include "core/placement/policy.hpp"
 
 namespace topolet::placement {
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "core/base/index_set.hpp"
-#include "core/placement/decide.hpp"
+#include "core/placement/decision.hpp"
 #include "core/topology/topology.hpp"
 
 namespace topolet::placement {

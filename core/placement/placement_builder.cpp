@@ -8,6 +8,8 @@
 
 #include "core/base/text.hpp"
 #include "core/placement/memory_nodes.hpp"
+#include "core/placement/take_cpus.hpp"
+#include "core/placement/validate.hpp"
 
 namespace topolet::placement {
 namespace {

@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "core/placement/placement_rules.hpp"
+#include "core/placement/policy.hpp"
 #include "core/placement/rank.hpp"
 
 namespace topolet::placement {

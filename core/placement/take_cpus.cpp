@@ -1,6 +1,6 @@
-#include <algorithm>
+#include "core/placement/take_cpus.hpp"
 
-#include "core/placement/decide.hpp"
+#include <algorithm>
 
 namespace topolet::placement {
 namespace {

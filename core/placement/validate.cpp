@@ -1,9 +1,10 @@
+#include "core/placement/validate.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "core/base/text.hpp"
-#include "core/placement/decide.hpp"
 
 namespace topolet::placement {
 namespace {

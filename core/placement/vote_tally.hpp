@@ -4,7 +4,8 @@
 #include <optional>
 #include <string>
 
-#include "core/placement/decide.hpp"
+#include "core/placement/decision.hpp"
+#include "core/placement/policy.hpp"
 
 namespace topolet::placement {
 

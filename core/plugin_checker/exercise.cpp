@@ -6,9 +6,9 @@
 #include <utility>
 
 #include "core/base/text.hpp"
-#include "core/placement/decide.hpp"
 #include "core/placement/memory_nodes.hpp"
 #include "core/placement/rank.hpp"
+#include "core/placement/take_cpus.hpp"
 
 namespace topolet::plugin_checker {
 namespace {

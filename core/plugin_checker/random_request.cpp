@@ -6,7 +6,7 @@
 
 #include "core/engine/state/ledger.hpp"
 #include "core/placement/candidates.hpp"
-#include "core/placement/decide.hpp"
+#include "core/placement/make_request.hpp"
 
 namespace topolet::plugin_checker {
 namespace {

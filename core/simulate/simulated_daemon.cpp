@@ -7,6 +7,7 @@
 #include "core/cri/messages/runtime_client.hpp"
 #include "core/fronts/cri/cri_front.hpp"
 #include "core/machine/machine.hpp"
+#include "core/placement/decide.hpp"
 #include "core/plugin/host/check_annotations.hpp"
 #include "core/simulate/in_answer_front.hpp"
 #include "core/simulate/recording_store.hpp"

@@ -14,6 +14,7 @@
 #include "core/engine/state/ledger.hpp"
 #include "core/placement/candidates.hpp"
 #include "core/placement/decide.hpp"
+#include "core/placement/make_request.hpp"
 #include "core/plugin/call/policy_thread.hpp"
 #include "core/plugin/host/load.hpp"
 #include "core/topology/discover.hpp"

@@ -24,6 +24,7 @@
 #include "core/engine/state/transitions.hpp"
 #include "core/machine/machine.hpp"
 #include "core/placement/candidates.hpp"
+#include "core/placement/decide.hpp"
 #include "core/plugin/call/plugin_policy.hpp"
 #include "core/plugin/host/loaded_config.hpp"
 #include "core/simulate/kubelet.hpp"

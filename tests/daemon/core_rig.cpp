@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/cri/messages/intercepted_methods.hpp"
+#include "core/placement/decide.hpp"
 #include "store/database.hpp"
 
 namespace topolet::testing {

@@ -9,6 +9,7 @@
 #include "core/engine/converge/mover.hpp"
 #include "core/engine/converge/rebalancer.hpp"
 #include "core/engine/converge/reconciler.hpp"
+#include "core/placement/decide.hpp"
 #include "core/simulate/simulated_loop.hpp"
 #include "store/store.hpp"
 #include "tests/engine/ledgers.hpp"

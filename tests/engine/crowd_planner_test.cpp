@@ -1,4 +1,5 @@
 #include "core/engine/planning/crowd_planner.hpp"
+#include "core/placement/decide.hpp"
 
 #include <gmock/gmock.h>
 

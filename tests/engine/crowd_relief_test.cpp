@@ -1,4 +1,5 @@
 #include "core/engine/converge/crowd_relief.hpp"
+#include "core/placement/decide.hpp"
 
 #include <gmock/gmock.h>
 

@@ -9,6 +9,7 @@
 
 #include "core/engine/planning/placer.hpp"
 #include "core/engine/planning/zone_and_devices.hpp"
+#include "core/placement/decide.hpp"
 #include "core/placement/zone.hpp"
 #include "tests/engine/ledgers.hpp"
 

@@ -7,7 +7,7 @@
 
 #include "core/engine/state/ledger.hpp"
 #include "core/engine/state/plan.hpp"
-#include "core/placement/decide.hpp"
+#include "core/placement/validate.hpp"
 #include "tests/placement/machine.hpp"
 
 namespace topolet::engine {

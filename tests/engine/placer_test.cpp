@@ -7,6 +7,7 @@
 #include <map>
 
 #include "core/engine/planning/crash_hold.hpp"
+#include "core/placement/decide.hpp"
 #include "tests/engine/crowds.hpp"
 #include "tests/engine/ledgers.hpp"
 

@@ -1,4 +1,5 @@
 #include "core/engine/converge/pod_quotas.hpp"
+#include "core/placement/decide.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -7,6 +7,7 @@
 
 #include "core/engine/planning/crash_hold.hpp"
 #include "core/engine/state/transitions.hpp"
+#include "core/placement/decide.hpp"
 #include "tests/engine/ledgers.hpp"
 #include "tests/engine/transition_text.hpp"
 #include "tests/support/dice.hpp"

@@ -1,4 +1,5 @@
 #include "core/placement/decide.hpp"
+#include "core/placement/take_cpus.hpp"
 
 #include <functional>
 #include <random>

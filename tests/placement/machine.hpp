@@ -9,6 +9,7 @@
 #include "core/engine/state/ledger.hpp"
 #include "core/placement/candidates.hpp"
 #include "core/placement/decide.hpp"
+#include "core/placement/make_request.hpp"
 #include "core/topology/discover.hpp"
 
 namespace topolet::testing {

@@ -3,7 +3,8 @@
 #include <functional>
 #include <map>
 
-#include "core/placement/decide.hpp"
+#include "core/placement/decision.hpp"
+#include "core/placement/policy.hpp"
 #include "tests/placement/machine.hpp"
 
 namespace topolet::placement {

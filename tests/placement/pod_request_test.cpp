@@ -1,9 +1,9 @@
 // Containers whose pod has a request, and who have none of their own.
 #include "core/placement/pod_request.hpp"
+#include "core/placement/exclusive_claim.hpp"
+#include "core/placement/policy.hpp"
 
 #include <gtest/gtest.h>
-
-#include "core/placement/decide.hpp"
 
 namespace topolet::placement {
 namespace {

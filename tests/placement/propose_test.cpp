@@ -2,7 +2,8 @@
 #include <functional>
 
 #include "core/placement/candidates.hpp"
-#include "core/placement/decide.hpp"
+#include "core/placement/decision.hpp"
+#include "core/placement/policy.hpp"
 #include "tests/placement/machine.hpp"
 
 namespace topolet::placement {

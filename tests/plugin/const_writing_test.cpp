@@ -14,6 +14,7 @@
 #include "core/base/log.hpp"
 #include "core/placement/candidates.hpp"
 #include "core/placement/decide.hpp"
+#include "core/placement/make_request.hpp"
 #include "core/plugin/call/policy_thread.hpp"
 #include "core/plugin/host/in_memory_plugin_state.hpp"
 #include "core/topology/discover.hpp"

@@ -12,6 +12,8 @@
 #include "core/engine/planning/crash_hold.hpp"
 #include "core/engine/planning/fits.hpp"
 #include "core/engine/planning/placer.hpp"
+#include "core/placement/decide.hpp"
+#include "core/placement/validate.hpp"
 #include "core/plugin/call/policy_thread.hpp"
 #include "core/plugin/host/in_memory_plugin_state.hpp"
 #include "core/plugin/host/loaded_config.hpp"

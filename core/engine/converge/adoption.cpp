@@ -8,9 +8,11 @@
 #include <utility>
 
 #include "core/base/log.hpp"
+#include "core/placement/exclusive_claim.hpp"
 #include "core/placement/memory_nodes.hpp"
 #include "core/placement/reason_codes.hpp"
 #include "core/placement/settings.hpp"
+#include "core/placement/validate.hpp"
 
 namespace topolet::engine {
 namespace {

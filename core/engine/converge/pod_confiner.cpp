@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/base/log.hpp"
+#include "core/placement/exclusive_claim.hpp"
 
 namespace topolet::engine {
 namespace {

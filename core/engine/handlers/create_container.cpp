@@ -11,6 +11,7 @@
 #include "core/engine/handlers/hidden_values.hpp"
 #include "core/engine/planning/crash_hold.hpp"
 #include "core/engine/planning/zone_and_devices.hpp"
+#include "core/placement/exclusive_claim.hpp"
 #include "core/placement/reason_codes.hpp"
 #include "core/placement/settings.hpp"
 #include "core/placement/zone.hpp"

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "core/base/log.hpp"
-#include "core/placement/decide.hpp"
+#include "core/placement/exclusive_claim.hpp"
 #include "core/placement/reason_codes.hpp"
 
 namespace topolet::engine {

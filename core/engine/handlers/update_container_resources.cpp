@@ -5,6 +5,7 @@
 
 #include "core/engine/planning/memory_growth.hpp"
 #include "core/engine/planning/resize.hpp"
+#include "core/placement/exclusive_claim.hpp"
 
 namespace topolet::engine {
 

@@ -17,7 +17,9 @@
 #include "core/engine/state/events.hpp"
 #include "core/engine/state/ledger.hpp"
 #include "core/engine/state/transitions.hpp"
+#include "core/placement/exclusive_claim.hpp"
 #include "core/placement/settings.hpp"
+#include "core/placement/validate.hpp"
 #include "core/placement/zone.hpp"
 
 namespace topolet::engine {

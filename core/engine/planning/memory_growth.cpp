@@ -7,6 +7,7 @@
 
 #include "core/engine/planning/crash_hold.hpp"
 #include "core/placement/candidates.hpp"
+#include "core/placement/make_request.hpp"
 #include "core/placement/memory_nodes.hpp"
 #include "core/placement/node_demand.hpp"
 

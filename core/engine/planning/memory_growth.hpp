@@ -7,7 +7,7 @@
 
 #include "core/engine/planning/placer.hpp"
 #include "core/engine/state/ledger.hpp"
-#include "core/placement/decide.hpp"
+#include "core/placement/decision.hpp"
 
 namespace topolet::engine {
 

@@ -8,9 +8,11 @@
 
 #include "core/base/text.hpp"
 #include "core/placement/candidates.hpp"
+#include "core/placement/make_request.hpp"
 #include "core/placement/memory_nodes.hpp"
 #include "core/placement/reason_codes.hpp"
 #include "core/placement/runtime_handlers.hpp"
+#include "core/placement/validate.hpp"
 #include "core/placement/zone.hpp"
 
 namespace topolet::engine {

@@ -19,7 +19,9 @@
 #include "core/engine/state/ledger.hpp"
 #include "core/engine/state/plan.hpp"
 #include "core/placement/annotation_names.hpp"
-#include "core/placement/decide.hpp"
+#include "core/placement/decision.hpp"
+#include "core/placement/placement_rules.hpp"
+#include "core/placement/policy.hpp"
 #include "core/placement/settings.hpp"
 
 namespace topolet::engine {

@@ -7,7 +7,9 @@
 
 #include "core/engine/state/cpu_inventory.hpp"
 #include "core/placement/annotation_names.hpp"
-#include "core/placement/decide.hpp"
+#include "core/placement/decision.hpp"
+#include "core/placement/placement_rules.hpp"
+#include "core/placement/policy.hpp"
 
 namespace topolet::engine {
 

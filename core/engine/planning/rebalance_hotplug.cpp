@@ -11,6 +11,7 @@
 #include "core/engine/planning/crash_hold.hpp"
 #include "core/engine/planning/rebalance_planner.hpp"
 #include "core/placement/candidates.hpp"
+#include "core/placement/exclusive_claim.hpp"
 #include "core/placement/reason_codes.hpp"
 
 namespace topolet::engine {

@@ -10,8 +10,10 @@
 
 #include "core/base/text.hpp"
 #include "core/placement/candidates.hpp"
+#include "core/placement/exclusive_claim.hpp"
 #include "core/placement/kept_cpus.hpp"
 #include "core/placement/reason_codes.hpp"
+#include "core/placement/validate.hpp"
 
 namespace topolet::engine {
 

@@ -9,7 +9,8 @@
 #include <vector>
 
 #include "core/engine/planning/memory_growth.hpp"
-#include "core/placement/decide.hpp"
+#include "core/placement/decision.hpp"
+#include "core/placement/exclusive_claim.hpp"
 
 namespace topolet::engine {
 namespace {

@@ -7,7 +7,8 @@
 #include <set>
 #include <vector>
 
-#include "core/placement/decide.hpp"
+#include "core/placement/decision.hpp"
+#include "core/placement/workload.hpp"
 
 namespace topolet::engine {
 

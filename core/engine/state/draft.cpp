@@ -11,8 +11,8 @@
 #include "core/engine/state/overruled.hpp"
 #include "core/engine/state/shared_load.hpp"
 #include "core/engine/state/stuck.hpp"
-#include "core/placement/decide.hpp"
 #include "core/placement/reason_codes.hpp"
+#include "core/placement/validate.hpp"
 
 namespace topolet::engine {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "core/engine/state/allocation.hpp"
 #include "core/engine/state/audit_event.hpp"
-#include "core/placement/decide.hpp"
+#include "core/placement/decision.hpp"
 #include "core/placement/reason_codes.hpp"
 
 namespace topolet::engine {

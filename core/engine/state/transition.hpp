@@ -16,7 +16,7 @@
 #include "core/engine/state/cpu_inventory.hpp"
 #include "core/engine/state/setup.hpp"
 #include "core/engine/state/told_capacity.hpp"
-#include "core/placement/decide.hpp"
+#include "core/placement/decision.hpp"
 #include "core/placement/verdicts.hpp"
 #include "core/topology/topology.hpp"
 

@@ -7,6 +7,7 @@
 #include "cluster/agent/kubernetes/pending.hpp"
 #include "core/engine/planning/fits.hpp"
 #include "core/engine/planning/placer.hpp"
+#include "core/placement/decide.hpp"
 #include "core/watch/messages.hpp"
 #include "tests/engine/ledgers.hpp"
 

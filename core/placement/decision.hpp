@@ -1,0 +1,57 @@
+// The outcome of a placement decision, with its reasons. Plain values.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "core/base/index_set.hpp"
+#include "core/placement/placement.hpp"
+#include "core/placement/verdicts.hpp"
+
+namespace topolet::placement {
+
+/// What a decision has taken, as far as it is measured.
+struct DecisionTimes {
+  std::chrono::microseconds queued{};                              ///< from the request's arrival until it was taken up
+  std::chrono::microseconds decide{};                              ///< policies included
+  std::map<std::string, std::chrono::microseconds> policies = {};  ///< by name
+};
+
+/// How many of the best candidates a decision tells the nodes of.
+inline constexpr std::size_t kBestNodes = 33;
+
+/// The nodes of a candidate, and its score: the weighted sum over all policies.
+struct RankedNodes {
+  NodeSet nodes;
+  std::int64_t sum = 0;
+};
+
+struct Decision {
+  bool denied = false;
+  bool unpinned = false;                  ///< decided without any policy's answer
+  bool conflict = false;                  ///< the kubelet's set overlaps what others hold; applied as it said
+  bool shared_because_full = false;       ///< it asked for CPUs of its own that were not there
+  Placement placement;                    ///< of a denial: nothing
+  CpuSet within;                          ///< shared, reserved: the CPUs it may use when they are in the pool
+  NodeSet nodes;                          ///< of the candidate that won; none: the CPUs outside any node
+  CpuSet cpus_of_candidate;               ///< with the nodes, these tell it from all others
+  std::vector<std::string> used_devices;  ///< that policies say the container uses, each once, in order
+  std::string reason;                     ///< for people; of a denial: what was asked, what was free, the way out
+  std::string reason_code;                ///< the same in a word, for programs: see reason_codes.hpp
+  DecisionTimes times;
+  std::int64_t setup = 0;  ///< the number of the configuration and plugins that made it; 0 = none is known
+  Verdicts verdicts;
+  std::vector<RankedNodes> best_nodes;  ///< of candidates that no policy rejected, the best first: kBestNodes at most
+  std::vector<std::string> lost_votes;  ///< names of the policies whose vote was lost
+  struct InvalidReply {
+    std::string policy;
+    std::string what;
+  };
+  std::vector<InvalidReply> invalid_replies;  ///< those of them that only the core could detect
+};
+
+}  // namespace topolet::placement
