@@ -3,15 +3,10 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
-#include <functional>
 #include <random>
 #include <set>
 
-#include "core/engine/planning/placer.hpp"
-#include "core/engine/planning/zone_and_devices.hpp"
-#include "core/placement/decide.hpp"
-#include "core/placement/zone.hpp"
-#include "tests/engine/ledgers.hpp"
+#include "tests/engine/fits_test.hpp"
 
 namespace topolet::engine {
 namespace {
@@ -20,73 +15,6 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
-
-/// Grants multiples of `step` CPUs only, what `may_have` says, and none on `closed_node`; the zone is best.
-class StepPolicy final : public placement::Policy {
- public:
-  const std::string& name() const override { return name_; }
-  Result<std::vector<placement::Verdict>> score(const placement::PolicyRequest& request) override {
-    if (is_silent || (is_silent_of_shared && !request.exclusive)) return Error{Code::kDeadlineExceeded, "late"};
-    std::vector<placement::Verdict> verdicts(request.candidates.size());
-    for (std::size_t i = 0; i < verdicts.size(); ++i) {
-      const bool is_closed = closed_node && request.candidates[i].nodes.contains(*closed_node);
-      const std::uint32_t asked = request.exclusive_cpus;
-      const bool is_odd = request.exclusive && (asked % step != 0 || (may_have && !may_have(asked)));
-      if (is_closed || is_odd) verdicts[i] = {placement::Verdict::Kind::kReject, 0, "not here"};
-      const auto zone = zone_of(request.workload);
-      if (zone && request.candidates[i].nodes == *zone) verdicts[i] = {placement::Verdict::Kind::kScore, 100, "zone"};
-    }
-    return verdicts;
-  }
-  Result<placement::Pick> pick(const placement::PolicyRequest&, std::size_t, const CpuSet&, std::size_t) override {
-    return placement::Pick();
-  }
-
-  std::uint32_t step = 1;
-  std::optional<std::uint32_t> closed_node;
-  std::function<bool(std::uint32_t cpus)> may_have;
-  bool is_silent = false;
-  bool is_silent_of_shared = false;
-
- private:
-  std::string name_ = "step";
-};
-
-class FitsTest : public ::testing::Test {
- protected:
-  void use(const std::string& synthetic) { topology_ = testing::machine(synthetic); }
-  Placer placer() const {
-    return Placer({topology_, placement::make_candidates(*topology_, topology_->allowed), rules_,
-                   [policy = policy_, asked = asked_](const auto& request, const placement::PlacementRules& rules) {
-                     ++*asked;
-                     return decide(*request, rules, {{policy, 1, true}});
-                   }});
-  }
-  Ledger ledger(std::vector<Allocation> allocations = {}, std::vector<Pod> pods = {}) const {
-    return ledger_of(std::move(allocations), std::move(pods), {topology_->allowed, reserved_, isolated_});
-  }
-  /// As if hwloc had found it like this.
-  void change_machine(const std::function<void(topology::Topology&)>& change) {
-    topology::Topology changed = *topology_;
-    change(changed);
-    topology_ = std::make_shared<const topology::Topology>(std::move(changed));
-  }
-  std::vector<std::pair<std::uint32_t, std::uint32_t>> fits(const Ledger& ledger,
-                                                            const std::vector<PendingContainer>& pending = {}) {
-    last_ = compute_fits(placer(), ledger, pending);
-    std::vector<std::pair<std::uint32_t, std::uint32_t>> found;
-    for (const NodeFit& node : last_.nodes) found.emplace_back(node.node, node.exclusive_cpus);
-    return found;
-  }
-
-  std::shared_ptr<const topology::Topology> topology_ = testing::machine("node:2 core:4 pu:2");
-  CpuSet reserved_;
-  CpuSet isolated_;
-  placement::PlacementRules rules_;
-  std::shared_ptr<StepPolicy> policy_ = std::make_shared<StepPolicy>();
-  std::shared_ptr<int> asked_ = std::make_shared<int>(0);
-  Fits last_;
-};
 
 using Node = std::pair<std::uint32_t, std::uint32_t>;
 
@@ -325,126 +253,6 @@ TEST_F(FitsTest, CountsCpusAsFreeThatAreKeptForContainersThatHaveEnded) {
   EXPECT_THAT(fits(held, {guaranteed("p", 6)}), ElementsAre(Node(0, 2), Node(1, 0)));
   EXPECT_THAT(last_.unplaced, IsEmpty());
   EXPECT_THAT(fits(held, {guaranteed("p", 2)}), ElementsAre(Node(0, 6), Node(1, 0)));
-}
-
-TEST_F(FitsTest, PlacesAPendingContainerWhereItWasBefore) {
-  rules_.min_shared_cpus = 0;
-  Pod pod = pod_of("p");
-  pod.former["p"] = {CpuSet::range(8, 11), {}};
-  placement::Workload again = guaranteed("p", 4);
-  again.key.sandbox_id = "";
-  EXPECT_THAT(fits(ledger({}, {pod}), {again}), ElementsAre(Node(0, 8), Node(1, 4)));
-}
-
-TEST_F(FitsTest, KeepsPendingPodsTogetherAsCreatesDo) {
-  std::vector<NodeSet> seen;
-  const Placer placer({topology_, placement::make_candidates(*topology_, topology_->allowed), rules_,
-                       [&seen, policy = policy_](const auto& request, const placement::PlacementRules& rules) {
-                         if (request->workload.pod_name == "p") seen.push_back(request->workload.pod_nodes);
-                         return decide(*request, rules, {{policy}});
-                       }});
-  placement::Workload first = guaranteed("p", 2);
-  first.key = {"uid", "first", 0, ""};
-  placement::Workload second = first;
-  second.key.name = "second";
-  compute_fits(placer, ledger(), {first, second});
-  EXPECT_THAT(seen, ElementsAre(NodeSet(), NodeSet())) << "what the pod needs as a whole is not known";
-  seen.clear();
-  first.pod_demand = first.demand;
-  first.pod_demand->cpu_request_milli = 4000;
-  second.pod_demand = first.pod_demand;
-  placement::Workload of_another_pod = first;
-  of_another_pod.key = {"another", "first", 0, ""};
-  const Fits fits = compute_fits(placer, ledger(), {first, of_another_pod, second, second});
-  ASSERT_THAT(seen, SizeIs(3)) << "nobody is placed twice";
-  EXPECT_EQ(seen[0], NodeSet());
-  EXPECT_EQ(seen[1], NodeSet());
-  EXPECT_FALSE(seen[2].empty());
-}
-
-TEST_F(FitsTest, TellsOfAPendingContainerWhoseAnnotationsCannotBeRead) {
-  placement::Workload bad = guaranteed("p", 8);
-  bad.pod_annotations = {{"topolet.io/cpus", "many"}};
-  placement::Workload sharing = guaranteed("q", 8);
-  sharing.pod_annotations = {{"topolet.io/cpus", "shared"}};
-  EXPECT_THAT(fits(ledger(), {bad, sharing}), ElementsAre(Node(0, 8), Node(1, 8)));
-  ASSERT_THAT(last_.unplaced, SizeIs(1));
-  EXPECT_EQ(last_.unplaced.front().key, bad.key);
-  EXPECT_THAT(last_.unplaced.front().reason, HasSubstr("topolet.io/cpus"));
-}
-
-TEST_F(FitsTest, PendingContainersTakeNoMoreThanTheirNamespaceMay) {
-  placement::Workload small = guaranteed("p", 1);
-  small.demand.cpu_request_milli = small.demand.cpu_limit_milli = 10;
-  small.pod_annotations = {{"topolet.io/cpus", "exclusive"}};
-  EXPECT_THAT(fits(ledger(), {small}), ElementsAre(Node(0, 8), Node(1, 8)));
-  rules_.exclusive_namespaces = {"default"};
-  EXPECT_THAT(fits(ledger(), {small}), ElementsAre(Node(0, 7), Node(1, 8)));
-}
-
-TEST_F(FitsTest, PlacesPendingContainersInTheirZones) {
-  rules_.node_name = "n1";
-  placement::Workload pending = guaranteed("p", 2);
-  pending.pod_annotations = {{"topolet.io/zone", R"({"v":1,"node":"n1","zones":[1]})"}};
-  EXPECT_THAT(fits(ledger(), {pending}), ElementsAre(Node(0, 8), Node(1, 6)));
-  rules_.node_name = "n2";
-  EXPECT_THAT(fits(ledger(), {pending}), ElementsAre(Node(0, 6), Node(1, 8))) << "it is of another node";
-  pending.pod_annotations = {{"topolet.io/zone", "1"}};
-  EXPECT_THAT(fits(ledger(), {pending}), ElementsAre(Node(0, 8), Node(1, 8)));
-  ASSERT_THAT(last_.unplaced, SizeIs(1));
-  EXPECT_THAT(last_.unplaced.front().reason, HasSubstr("topolet.io/zone"));
-}
-
-TEST_F(FitsTest, PlacesPendingContainersNearTheirDevicesWhateverTheirZones) {
-  rules_.node_name = "n1";
-  PendingContainer pending = guaranteed("p", 2);
-  pending.workload.pod_annotations = {{"topolet.io/zone", R"({"v":1,"node":"n1","zones":[1]})"}};
-  pending.device_nodes = NodeSet{0};
-  EXPECT_THAT(fits(ledger(), {pending}), ElementsAre(Node(0, 6), Node(1, 8)));
-  pending.device_nodes = NodeSet{7};
-  EXPECT_THAT(fits(ledger(), {pending}), ElementsAre(Node(0, 8), Node(1, 6))) << "there is no such node";
-  pending.device_nodes = NodeSet{0};
-  EXPECT_THAT(fits(ledger({exclusive("a", CpuSet::range(0, 7))}), {pending}), ElementsAre(Node(0, 0), Node(1, 5)))
-      << "elsewhere, where it must be, and one CPU stays shared";
-}
-
-TEST_F(FitsTest, AZoneHoldsWhereNothingNearerToTheDevicesHasRoom) {
-  use("node:3 core:2 pu:2");
-  rules_.node_name = "n1";
-  rules_.min_shared_cpus = 0;
-  PendingContainer pending = guaranteed("p", 2);
-  pending.device_nodes = NodeSet{0};
-  pending.workload.pod_annotations = {{"topolet.io/zone", R"({"v":1,"node":"n1","zones":[2]})"}};
-  EXPECT_THAT(fits(ledger({exclusive("a", CpuSet::range(0, 3))}), {pending}),
-              ElementsAre(Node(0, 0), Node(1, 4), Node(2, 2)));
-}
-
-TEST_F(FitsTest, AZoneDoesNotYieldToDevicesThatAreNoNearerToOthers) {
-  rules_.node_name = "n1";
-  for (const std::uint32_t zone : {0U, 1U}) {
-    PendingContainer pending = guaranteed("p", 2);
-    pending.device_nodes = NodeSet{0, 1};
-    pending.workload.pod_annotations = {
-        {"topolet.io/zone", R"({"v":1,"node":"n1","zones":[)" + std::to_string(zone) + "]}"}};
-    EXPECT_THAT(fits(ledger(), {pending}), ElementsAre(Node(0, zone == 0 ? 6 : 8), Node(1, zone == 1 ? 6 : 8)));
-  }
-  PendingContainer pending = guaranteed("p", 2);
-  pending.device_nodes = NodeSet{0, 1};
-  pending.workload.pod_annotations = {{"topolet.io/zone", R"({"v":1,"node":"n1","zones":[0]})"}};
-  EXPECT_THAT(fits(ledger({exclusive("a", CpuSet::range(0, 7))}), {pending}), ElementsAre(Node(0, 0), Node(1, 5)));
-}
-
-TEST_F(FitsTest, TakesTheNearestNodesWithCpusForDevicesOfANodeWithout) {
-  change_machine([](topology::Topology& machine) {
-    topology::Node memory;
-    memory.os_index = 2;
-    memory.memory_only = true;
-    machine.nodes.push_back(memory);
-    machine.distances = {10, 20, 30, 20, 10, 15, 30, 15, 10};
-  });
-  EXPECT_EQ(nodes_with_cpus(*topology_, NodeSet{2}), NodeSet{1});
-  EXPECT_EQ(nodes_with_cpus(*topology_, NodeSet{0, 2}), (NodeSet{0, 1}));
-  EXPECT_TRUE(nodes_with_cpus(*topology_, NodeSet{}).empty());
 }
 
 TEST_F(FitsTest, TellsWhatIsSharedWhereTheKubeletGivesOthersCpus) {
