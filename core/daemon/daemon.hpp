@@ -100,11 +100,11 @@ class Daemon {
   /// Lets the other process take this one's place: it gets the sockets once the calls that the core has are answered,
   /// or five seconds have passed, and the store is closed. True if it serves then. This one goes on with what is
   /// under way on the connections it has. False if it was refused, and all is as before, or if it ended before it
-  /// served: then must_start_again() is true.
+  /// served: then must_respawn() is true.
   /// `release_path` lets go of the path on which the other one is to be asked itself.
   bool hand_over(Successor& successor, const std::function<void()>& release_path);
   /// The sockets to start again with, by a process that has nothing else; see hand_over().
-  bool must_start_again() const { return must_start_again_; }
+  bool must_respawn() const { return must_respawn_; }
   HandedOver take_sockets() { return std::move(sockets_); }
   /// No client is connected any more, or none has called for a while.
   bool is_deserted() const;
@@ -195,7 +195,7 @@ class Daemon {
   bool is_stuck_ = false;
   bool is_serving_ = false;
   bool writer_ended_ = true;
-  bool must_start_again_ = false;
+  bool must_respawn_ = false;
   HandedOver sockets_;  ///< as they were handed over, in case they come back
   std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
   Mutex reloading_;

@@ -102,7 +102,7 @@ bool Daemon::hand_over(Successor& successor, const std::function<void()>& releas
   notify_alive();
   if (!successor.hand_over(sockets_) || !successor.wait_until_serving(kLongestStart)) {
     log_->error("process {} ended before it served; starting again", successor.process());
-    must_start_again_ = true;
+    must_respawn_ = true;
     return false;
   }
   sockets_ = {};

@@ -24,8 +24,8 @@
 #include "core/base/unique_fd.hpp"
 #include "core/config/options.hpp"
 #include "core/daemon/daemon.hpp"
+#include "core/daemon/respawn.hpp"
 #include "core/daemon/service_manager.hpp"
-#include "core/daemon/start_again.hpp"
 #include "core/daemon/take_over.hpp"
 #include "core/plugin/guard/control_thread.hpp"
 #include "core/plugin/guard/crash_log.hpp"
@@ -81,7 +81,7 @@ std::unique_ptr<TakeOverSocket> open_take_over_socket(const config::DaemonOption
   return nullptr;
 }
 
-enum class End : std::uint8_t { kAsked, kReplaced, kMustStartAgain };
+enum class End : std::uint8_t { kAsked, kReplaced, kMustRespawn };
 
 /// Until a signal ends this process, or another one has taken its place.
 End serve(const sigset_t& signals, Daemon& daemon, const config::DaemonOptions& options, Log& log) {
@@ -99,7 +99,7 @@ End serve(const sigset_t& signals, Daemon& daemon, const config::DaemonOptions& 
     // So that the successor can bind it.
     const auto release_path = [&take_over] { take_over.reset(); };
     if (daemon.hand_over(*successor, release_path)) return End::kReplaced;
-    if (daemon.must_start_again()) return End::kMustStartAgain;
+    if (daemon.must_respawn()) return End::kMustRespawn;
   }
 }
 
@@ -138,12 +138,12 @@ Result<std::unique_ptr<plugin::CrashLog>> open_crash_log(const std::filesystem::
 }
 
 int serve_until_end(const plugin::LoadedConfig& setup, const sigset_t& signals, const Daemon::Deps& deps,
-                    const StartAgain& start_again) {
+                    const Respawn& respawn) {
   auto daemon = Daemon::start(setup, deps);
   if (!daemon) return cannot_start(*deps.log, daemon.error());
   const config::DaemonOptions& options = setup.config.options.daemon;
   const End end = serve(signals, **daemon, options, *deps.log);
-  if (end == End::kMustStartAgain) return start_again.run(options, (*daemon)->take_sockets(), *deps.log);
+  if (end == End::kMustRespawn) return respawn.run(options, (*daemon)->take_sockets(), *deps.log);
   if (end == End::kReplaced && (*daemon)->must_exit_at_once()) exit_at_once(*deps.log, kExitSuccess);
   if (end == End::kReplaced) wait_until_deserted(signals, **daemon, options.drain_timeout);
   deps.log->info(end == End::kReplaced ? "all calls of the process that was replaced have ended"
@@ -183,7 +183,7 @@ int run_daemon(const config::RawConfig& raw, const std::vector<std::string>& arg
     // All that is wrong is told at once, and no plugin runs in this process before.
     return report_findings(preflight::check(raw)) ? kExitFailure : kExitUsage;
   }
-  const StartAgain start_again(arguments);
+  const Respawn respawn(arguments);
   const sigset_t signals = block_signals();
   const auto log = make_daemon_log();
   if (Status set = set_level(*log, core.options.daemon.log_level); !set) return cannot_start(*log, set.error());
@@ -209,8 +209,8 @@ int run_daemon(const config::RawConfig& raw, const std::vector<std::string>& arg
                                               [&predecessor] {
                                                 if (predecessor) predecessor->report_serving();
                                               },
-                                          .start_successor = [&start_again] { return start_again.start_successor(); }},
-                                         start_again)
+                                          .start_successor = [&respawn] { return respawn.start_successor(); }},
+                                         respawn)
                        : kExitUsage;
   // The owner of the instances is gone, so that all of them end now.
   control.drain();

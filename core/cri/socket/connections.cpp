@@ -13,8 +13,8 @@
 namespace topolet::cri {
 namespace {
 
-/// A client whose calls were answered so far is worth more than one that has only begun some.
-double merit(std::uint64_t answered) {
+/// Weighs a client by its answered calls: one that was served before is worth more than one that has only begun some.
+double answered_weight(std::uint64_t answered) {
   constexpr std::uint64_t kMost = 16;
   return static_cast<double>(std::min(answered + 1, kMost));
 }
@@ -119,7 +119,7 @@ Connections::Waiting Connections::least_served_waiting(std::uint64_t least_answe
     const std::uint64_t answered = load_of(connection).answered;
     if (answered < least_answered) continue;
     update_lately(connection, reads);
-    const double served = (connection.lately + static_cast<double>(reads.unfinished_bytes)) / merit(answered);
+    const double served = (connection.lately + static_cast<double>(reads.unfinished_bytes)) / answered_weight(answered);
     if (served >= least) continue;
     least = served;
     waiting.next = fd;
@@ -188,7 +188,7 @@ std::optional<Connections::Heaviest> Connections::heaviest_by(Weigh weigh) const
 
 std::optional<Connections::Heaviest> Connections::most_awaited() const {
   return heaviest_by([](const ClientCalls::Load& load, std::size_t /*bytes*/, bool /*stalled*/) {
-    return static_cast<double>(load.awaited_requests) / merit(load.answered);
+    return static_cast<double>(load.awaited_requests) / answered_weight(load.answered);
   });
 }
 
@@ -198,7 +198,7 @@ std::optional<Connections::Heaviest> Connections::heaviest(std::size_t least) co
     if (stalled) return kBeforeAllOthers * static_cast<double>(bytes + 1);
     if (bytes < least) return 0.0;
     const auto unread = static_cast<double>(load.response_bytes);
-    return (static_cast<double>(bytes) - unread * (1 - share_unread(load.unread_for))) / merit(load.answered);
+    return (static_cast<double>(bytes) - unread * (1 - share_unread(load.unread_for))) / answered_weight(load.answered);
   });
 }
 

@@ -1,4 +1,4 @@
-#include "core/daemon/start_again.hpp"
+#include "core/daemon/respawn.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -69,19 +69,19 @@ UniqueFd next_descriptor(std::istream& numbers) {
 
 }  // namespace
 
-StartAgain::StartAgain(const std::vector<std::string>& arguments) : program_(path_of_program()) {
+Respawn::Respawn(const std::vector<std::string>& arguments) : program_(path_of_program()) {
   std::copy_if(arguments.begin(), arguments.end(), std::back_inserter(arguments_),
                [](const std::string& argument) { return argument != "--take-over"; });
 }
 
-std::vector<std::string> StartAgain::arguments_of_successor() const {
+std::vector<std::string> Respawn::arguments_of_successor() const {
   std::vector<std::string> arguments = arguments_;
   arguments.insert(arguments.begin(), program_);
   arguments.emplace_back("--take-over");
   return arguments;
 }
 
-Result<pid_t> StartAgain::start_successor() const {
+Result<pid_t> Respawn::start_successor() const {
   std::vector<std::string> arguments = arguments_of_successor();
   const std::vector<char*> argument_pointers = pointers_to(arguments);
   std::vector<std::string> environment = environment_of_successor();
@@ -126,7 +126,7 @@ Result<pid_t> StartAgain::start_successor() const {
   return process;
 }
 
-int StartAgain::run(const config::DaemonOptions& options, HandedOver sockets, Log& log) const {
+int Respawn::run(const config::DaemonOptions& options, HandedOver sockets, Log& log) const {
   std::string numbers = fmt::format("{} {} {} {} {} {}", inherit(sockets.listen.socket), inherit(sockets.listen.lock),
                                     inherit(sockets.control.socket), inherit(sockets.control.lock),
                                     inherit(sockets.watch.socket), inherit(sockets.watch.lock));

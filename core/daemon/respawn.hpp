@@ -14,10 +14,10 @@
 namespace topolet::daemon {
 
 /// Made before the program's file, or a link to it, can be replaced by an upgrade: it remembers the path.
-class StartAgain {
+class Respawn {
  public:
   /// `arguments`: those of this process, without its name.
-  explicit StartAgain(const std::vector<std::string>& arguments);
+  explicit Respawn(const std::vector<std::string>& arguments);
 
   /// Starts a process beside this one that is to take its place. It is nobody's child, so that the service manager may
   /// watch it. Returns its number; UNAVAILABLE if it cannot be started.
