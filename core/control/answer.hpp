@@ -20,8 +20,4 @@ void answer(cri::OwnCall& call, Handle handle) {
   call.answer(response.SerializeAsString());
 }
 
-inline void reject_at_end(cri::OwnCall& call) {
-  call.reject({Code::kUnavailable, "topoletd is shutting down; try again"});
-}
-
 }  // namespace topolet::control

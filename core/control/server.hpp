@@ -2,7 +2,7 @@
 //
 // The room core/control, namespace topolet::control: reads and answers the calls of control.proto, with what the daemon
 // tells it. The proxy carries them, apart from those of the kubelet. The room may include core/base, core/cri/call.hpp
-// and core/cri/socket, whose listener it uses, and nothing else of the core.
+// and core/cri/socket, whose OwnServer it uses, and nothing else of the core.
 #pragma once
 
 #include <cstddef>
@@ -12,10 +12,9 @@
 
 #include "core/base/log_fwd.hpp"
 #include "core/base/result.hpp"
-#include "core/base/unique_fd.hpp"
 #include "core/control/control.pb.h"
-#include "core/cri/call.hpp"
 #include "core/cri/socket/listener.hpp"
+#include "core/cri/socket/own_server.hpp"
 
 namespace topolet::control {
 
@@ -30,40 +29,15 @@ struct ControlHandlers {
   std::function<Status(const control::v1::SetCapacityRequest&, control::v1::SetCapacityResponse&)> set_capacity;
 };
 
-/// Listens from open() to stop(). Not for use by several threads, but for on_call().
-class ControlServer {
- public:
-  struct Options {
-    std::string path;
-    // As the listener's.
-    std::size_t max_memory_bytes = 0;
-    std::shared_ptr<cri::MemoryClaims> memory_claims = nullptr;
-  };
-  /// Binds the path with mode 0600. FAILED_PRECONDITION if another topoletd, or any live process, serves it; a file
-  /// left over by a dead one is replaced. The directory must exist. Clients wait until start(). Where there are
-  /// `sockets`, of another topoletd that hands them over, they are used instead.
-  static Result<std::unique_ptr<ControlServer>> open(Options options, cri::Listener::Sockets sockets,
-                                                     ControlHandlers handlers, Log& log);
-
-  ~ControlServer();
-  ControlServer(const ControlServer&) = delete;
-  ControlServer& operator=(const ControlServer&) = delete;
-
-  /// `on_connection` gets each client's socket, on the listener's thread, and brings its calls to on_call().
-  void start(cri::Listener::OnConnection on_connection);
-  /// Has the call answered. Does not block. Any thread.
-  void on_call(std::shared_ptr<cri::OwnCall> call);
-  /// As the listener's.
-  cri::Listener::Sockets duplicate_sockets() const;
-  void disown_file();
-  /// Ends listening, and waits for the answers that are being made. Later calls are answered UNAVAILABLE.
-  void stop();
-
- private:
-  ControlServer();
-
-  struct Impl;
-  std::unique_ptr<Impl> impl_;
+struct ControlOptions {
+  std::string path;
+  // As the listener's.
+  std::size_t max_memory_bytes = 0;
+  std::shared_ptr<cri::MemoryClaims> memory_claims = nullptr;
 };
+
+/// The server of the control socket, with mode 0600; as cri::OwnServer::open().
+Result<std::unique_ptr<cri::OwnServer>> open_server(ControlOptions options, cri::Listener::Sockets sockets,
+                                                    ControlHandlers handlers, Log& log);
 
 }  // namespace topolet::control

@@ -157,7 +157,7 @@ Status Daemon::open_control(const config::DaemonOptions& options) {
   };
   handlers.set_capacity = [this](const auto& request, auto& response) { return set_capacity(request, response); };
   cri::Listener::Sockets sockets = deps_.sockets ? std::move(deps_.sockets->control) : cri::Listener::Sockets();
-  auto opened = control::ControlServer::open(
+  auto opened = control::open_server(
       {.path = options.control, .max_memory_bytes = options.max_memory_bytes, .memory_claims = memory_claims_},
       std::move(sockets), std::move(handlers), *log_);
   if (!opened) return opened.error();

@@ -186,8 +186,8 @@ class Daemon {
   std::unique_ptr<cri::CriFront> front_;
   std::shared_ptr<const topology::Topology> first_topology_;  ///< until the engine has it
   std::unique_ptr<machine::MachineWatch> watch_;
-  std::unique_ptr<control::ControlServer> control_;
-  std::unique_ptr<watch::WatchServer> watch_server_;  ///< null: nobody can watch
+  std::unique_ptr<cri::OwnServer> control_;
+  std::unique_ptr<cri::OwnServer> watch_server_;  ///< null: nobody can watch
   std::unique_ptr<Watchdog> watchdog_;
   std::unique_ptr<Watchdog> health_watch_;
 

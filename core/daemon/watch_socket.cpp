@@ -42,10 +42,10 @@ void Daemon::open_watch(const config::DaemonOptions& options) {
     watch_error_.set(error.message);
   };
   if (const Status ready = make_parent(options.watch, "daemon.watch"); !ready) return fail(ready.error());
-  watch::WatchServer::Options settings{.path = options.watch,
-                                       .group = {},
-                                       .max_memory_bytes = options.max_memory_bytes,
-                                       .memory_claims = memory_claims_};
+  watch::WatchOptions settings{.path = options.watch,
+                               .group = {},
+                               .max_memory_bytes = options.max_memory_bytes,
+                               .memory_claims = memory_claims_};
   if (!options.watch_group.empty()) {
     const Result<gid_t> group = cri::find_group(options.watch_group);
     if (!group) return fail(group.error());
@@ -63,7 +63,7 @@ void Daemon::open_watch(const config::DaemonOptions& options) {
   feed_ = std::make_unique<watch::Feed>(
       watch::Feed::Options{.version = TOPOLET_VERSION, .host = host_name_in_lower_case()});
   cri::Listener::Sockets sockets = deps_.sockets ? std::move(deps_.sockets->watch) : cri::Listener::Sockets();
-  auto opened = watch::WatchServer::open(std::move(settings), std::move(sockets), std::move(handlers), *feed_, *log_);
+  auto opened = watch::open_server(std::move(settings), std::move(sockets), std::move(handlers), *feed_, *log_);
   if (!opened) return fail(opened.error());
   watch_server_ = *std::move(opened);
 }

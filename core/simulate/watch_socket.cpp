@@ -46,7 +46,7 @@ struct WatchSocket::Impl {
   std::timed_mutex& busy;
   std::atomic<bool> ending = false;
   watch::Feed feed;
-  std::unique_ptr<watch::WatchServer> server;
+  std::unique_ptr<cri::OwnServer> server;
   std::unique_ptr<cri::Proxy> proxy;
 };
 
@@ -66,9 +66,9 @@ Result<std::unique_ptr<WatchSocket>> WatchSocket::open(Options options, ComputeF
     response.set_text("# A simulated topoletd measures nothing.\n");
     return Status();
   };
-  auto server = watch::WatchServer::open(
-      {.path = std::move(options.path), .group = {}, .max_memory_bytes = options.max_memory_bytes}, {},
-      std::move(handlers), impl->feed, log);
+  auto server =
+      watch::open_server({.path = std::move(options.path), .group = {}, .max_memory_bytes = options.max_memory_bytes},
+                         {}, std::move(handlers), impl->feed, log);
   if (!server) return server.error();
   impl->server = *std::move(server);
   cri::ProxyHooks hooks;

@@ -27,7 +27,7 @@ class WatchSocket {
   using ComputeFits = std::function<Result<engine::Engine::NodeFits>(
       const std::vector<engine::PendingContainer>& pending, engine::MayGoOn may_go_on)>;
 
-  /// The errors of watch::WatchServer::open(). `busy` is held by whoever uses the simulation.
+  /// The errors of watch::open_server(). `busy` is held by whoever uses the simulation.
   static Result<std::unique_ptr<WatchSocket>> open(Options options, ComputeFits compute_fits, std::timed_mutex& busy,
                                                    Log& log);
   ~WatchSocket();

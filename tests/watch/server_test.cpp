@@ -50,9 +50,9 @@ class WatchServerTest : public ::testing::Test {
   }
   ~WatchServerTest() override { std::filesystem::remove_all(dir_); }
 
-  std::unique_ptr<WatchServer> open(decltype(WatchHandlers::fits) fits) {
-    auto opened = WatchServer::open({.path = dir_ / "watch.sock", .group = {}}, {},
-                                    {.fits = std::move(fits), .metrics = {}}, feed_, *log_);
+  std::unique_ptr<cri::OwnServer> open(decltype(WatchHandlers::fits) fits) {
+    auto opened = open_server({.path = dir_ / "watch.sock", .group = {}}, {}, {.fits = std::move(fits), .metrics = {}},
+                              feed_, *log_);
     EXPECT_TRUE(opened) << opened.error().message;
     return *std::move(opened);
   }
