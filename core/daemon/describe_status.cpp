@@ -6,7 +6,9 @@
 #include <vector>
 
 #include "core/base/text.hpp"
+#include "core/daemon/foreign_handlers.hpp"
 #include "core/daemon/overlaps.hpp"
+#include "core/engine/state/told_capacity.hpp"
 
 namespace topolet::daemon {
 namespace {
@@ -30,6 +32,19 @@ std::string describe_service(const StatusFacts& facts, bool reconciled) {
   return fmt::format("ready on unix://{}", facts.listen);
 }
 
+void describe_capacities(const engine::EngineSummary& engine, control::v1::StatusResponse& response) {
+  for (const auto& [told, nominal_milli] : engine.capacities) {
+    control::v1::Capacity& capacity = *response.add_capacities();
+    capacity.set_node(told.node);
+    capacity.set_milli(told.milli);
+    capacity.set_nominal_milli(nominal_milli);
+    capacity.set_until_ms(told.until.count());
+    capacity.set_source(told.source);
+    capacity.set_below_since_ms(told.below_since.count());
+    capacity.set_missing_cpus(engine::missing_cpus(told, nominal_milli));
+  }
+}
+
 }  // namespace
 
 std::string describe_status(const StatusFacts& facts, const engine::EngineSummary& engine) {
@@ -47,6 +62,37 @@ std::string describe_status(const StatusFacts& facts, const engine::EngineSummar
   if (!facts.store_damage.empty()) status += fmt::format("; the state database is damaged: {}", facts.store_damage);
   if (!facts.reload_error.empty()) status += fmt::format("; the configuration was not changed: {}", facts.reload_error);
   return status;
+}
+
+void describe_status(const DaemonFacts& facts, const engine::EngineSummary& engine,
+                     control::v1::StatusResponse& response) {
+  response.set_version(facts.version);
+  response.set_process(facts.process);
+  response.set_uptime_s(facts.uptime.count());
+  response.set_listen(facts.listen);
+  response.set_runtime(facts.runtime);
+  response.set_runtime_connected(facts.runtime_connected);
+  response.set_state_dir(facts.state_dir);
+  response.set_store_degraded(engine.store_degraded);
+  response.set_store_degraded_because(engine.store_degraded_because);
+  response.set_store_reopened_because(engine.store_reopened_because);
+  response.set_store_damage(facts.store_damage);
+  response.set_reconciled(engine.reconciled);
+  tell_illnesses(facts.illnesses, *response.mutable_illnesses());
+  for (const auto& [mode, count] : engine.containers) (*response.mutable_containers())[mode] = count;
+  response.set_squeezed(engine.squeezed);
+  response.set_left_to_kernel(engine.left_to_kernel);
+  tell_overlaps(engine.overlaps, response);
+  tell_overruled(engine.overruled, response);
+  tell_stuck(engine.stuck, response);
+  tell_foreign(engine, response);
+  response.set_generation(engine.generation);
+  response.set_allowed_cpus(engine.allowed.to_string());
+  response.set_pool_cpus(engine.pool.to_string());
+  response.set_reserved_cpus(engine.reserved.to_string());
+  response.set_exclusive_cpus(engine.exclusive.to_string());
+  response.set_withheld_cpus(engine.withheld.to_string());
+  describe_capacities(engine, response);
 }
 
 }  // namespace topolet::daemon

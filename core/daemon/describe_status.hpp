@@ -1,8 +1,14 @@
-// The line of `systemctl status topoletd`.
+// How the daemon is, for people: the line of `systemctl status topoletd`, and the answer to `topolet status`.
 #pragma once
 
-#include <string>
+#include <sys/types.h>
 
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "core/control/control.pb.h"
+#include "core/daemon/illness.hpp"
 #include "core/engine/engine.hpp"
 
 namespace topolet::daemon {
@@ -18,5 +24,21 @@ struct StatusFacts {
 
 /// One line: first whether pods can start, then what is placed, then what somebody should look at.
 std::string describe_status(const StatusFacts& facts, const engine::EngineSummary& engine);
+
+/// The answer to `topolet status` is made of these, and of the engine.
+struct DaemonFacts {
+  std::string version;
+  pid_t process = 0;
+  std::chrono::seconds uptime{};
+  std::string listen;   ///< the path of the socket
+  std::string runtime;  ///< of the runtime's
+  bool runtime_connected = false;
+  std::string state_dir;
+  std::string store_damage;  ///< empty if the state database is sound
+  std::vector<Illness> illnesses;
+};
+
+void describe_status(const DaemonFacts& facts, const engine::EngineSummary& engine,
+                     control::v1::StatusResponse& response);
 
 }  // namespace topolet::daemon

@@ -7,9 +7,8 @@
 
 #include "core/base/log.hpp"
 #include "core/daemon/daemon.hpp"
-#include "core/daemon/foreign_handlers.hpp"
+#include "core/daemon/describe_status.hpp"
 #include "core/daemon/illness.hpp"
-#include "core/daemon/overlaps.hpp"
 
 namespace topolet::daemon {
 namespace {
@@ -94,43 +93,17 @@ void Daemon::watch_health() {
 Status Daemon::report(const config::DaemonOptions& options, control::v1::StatusResponse& response) {
   const Result<engine::EngineSummary> engine = engine_->summary(kSummaryPatience);
   if (!engine) return engine.error();
-  response.set_version(TOPOLET_VERSION);
-  response.set_process(::getpid());
   const auto uptime = std::chrono::steady_clock::now() - started_;
-  response.set_uptime_s(std::chrono::duration_cast<std::chrono::seconds>(uptime).count());
-  response.set_listen(options.listen);
-  response.set_runtime(options.runtime);
-  response.set_runtime_connected(proxy_->connected());
-  response.set_state_dir(options.state_dir.string());
-  response.set_store_degraded(engine->store_degraded);
-  response.set_store_degraded_because(engine->store_degraded_because);
-  response.set_store_reopened_because(engine->store_reopened_because);
-  response.set_store_damage(store_damage_->get());
-  response.set_reconciled(engine->reconciled);
-  tell_illnesses(illnesses(&*engine), *response.mutable_illnesses());
-  for (const auto& [mode, count] : engine->containers) (*response.mutable_containers())[mode] = count;
-  response.set_squeezed(engine->squeezed);
-  response.set_left_to_kernel(engine->left_to_kernel);
-  tell_overlaps(engine->overlaps, response);
-  tell_overruled(engine->overruled, response);
-  tell_stuck(engine->stuck, response);
-  tell_foreign(*engine, response);
-  response.set_generation(engine->generation);
-  response.set_allowed_cpus(engine->allowed.to_string());
-  response.set_pool_cpus(engine->pool.to_string());
-  response.set_reserved_cpus(engine->reserved.to_string());
-  response.set_exclusive_cpus(engine->exclusive.to_string());
-  response.set_withheld_cpus(engine->withheld.to_string());
-  for (const auto& [told, nominal_milli] : engine->capacities) {
-    control::v1::Capacity& capacity = *response.add_capacities();
-    capacity.set_node(told.node);
-    capacity.set_milli(told.milli);
-    capacity.set_nominal_milli(nominal_milli);
-    capacity.set_until_ms(told.until.count());
-    capacity.set_source(told.source);
-    capacity.set_below_since_ms(told.below_since.count());
-    capacity.set_missing_cpus(engine::missing_cpus(told, nominal_milli));
-  }
+  describe_status({.version = TOPOLET_VERSION,
+                   .process = ::getpid(),
+                   .uptime = std::chrono::duration_cast<std::chrono::seconds>(uptime),
+                   .listen = options.listen,
+                   .runtime = options.runtime,
+                   .runtime_connected = proxy_->connected(),
+                   .state_dir = options.state_dir.string(),
+                   .store_damage = store_damage_->get(),
+                   .illnesses = illnesses(&*engine)},
+                  *engine, response);
   return {};
 }
 
