@@ -1,11 +1,10 @@
 // When what of the history is deleted, whatever the wall clock says.
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <ctime>
 #include <utility>
 
+#include "core/base/rfc3339.hpp"
 #include "store/prunable.hpp"
 #include "store/retention.hpp"
 
@@ -44,9 +43,7 @@ Result<std::optional<std::int64_t>> read_row(const Database& database, const cha
   return statement->first_integer(std::string_view(subject));
 }
 
-std::string time_text(std::int64_t at_ms) {
-  return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(static_cast<std::time_t>(at_ms / 1000)));
-}
+std::string time_text(std::int64_t at_ms) { return rfc3339(std::chrono::milliseconds(at_ms)); }
 
 std::string days_text(std::int64_t duration_ms) {
   return duration_ms == 0 ? "for ever" : fmt::format("{:.1f} days", static_cast<double>(duration_ms) / kDayMs);

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "cluster/api/api.hpp"
-#include "cluster/api/time_text.hpp"
+#include "core/base/rfc3339.hpp"
 
 namespace topolet::api {
 
@@ -14,7 +14,7 @@ inline ApiRequest grown_request(const std::string& node, std::chrono::millisecon
   return {.verb = "patch",
           .method = "PATCH",
           .path = "/api/v1/nodes/" + node,
-          .body = {{"metadata", {{"annotations", {{"topolet.io/grown", time_text(wall_time)}}}}}},
+          .body = {{"metadata", {{"annotations", {{"topolet.io/grown", rfc3339(wall_time)}}}}}},
           .content_type = "application/merge-patch+json"};
 }
 

@@ -1,12 +1,12 @@
 #include "cluster/api/leader_election.hpp"
 
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <utility>
 
 #include "cluster/api/json_fields.hpp"
+#include "core/base/rfc3339.hpp"
 
 namespace topolet::api {
 namespace {
@@ -17,12 +17,9 @@ using nlohmann::json;
 constexpr std::chrono::milliseconds kMargin{500};
 constexpr const char* kAddress = "topolet.io/address";
 
-/// Returns the time as the API writes times with parts of a second.
+/// The time, with as many digits as the API writes in a Lease.
 std::string micro_time() {
-  const auto now = std::chrono::time_point_cast<std::chrono::microseconds>(std::chrono::system_clock::now());
-  const auto part = now.time_since_epoch() % std::chrono::seconds(1);
-  const std::time_t seconds = std::chrono::system_clock::to_time_t(now);
-  return fmt::format("{:%Y-%m-%dT%H:%M:%S}.{:06}Z", fmt::gmtime(seconds), part.count());
+  return rfc3339_us(std::chrono::floor<std::chrono::microseconds>(std::chrono::system_clock::now().time_since_epoch()));
 }
 
 }  // namespace

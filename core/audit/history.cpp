@@ -7,9 +7,9 @@
 #include <utility>
 
 #include "core/audit/rows.hpp"
-#include "core/audit/time_text.hpp"
 #include "core/base/clock.hpp"
-#include "core/placement/validate.hpp"
+#include "core/base/rfc3339.hpp"
+#include "core/placement/decide.hpp"
 #include "store/retention.hpp"
 
 namespace topolet::audit {
@@ -194,7 +194,7 @@ Result<State> History::at(std::int64_t at_ms) const {
     return Error{Code::kOutOfRange,
                  fmt::format("what was held at {} is not known any more: what had ended before {} was deleted "
                              "(daemon.keep, daemon.keep-mib, topolet prune); ask for a later time",
-                             format_time(at_ms), format_time(*first))};
+                             rfc3339_ms(std::chrono::milliseconds(at_ms)), rfc3339_ms(std::chrono::milliseconds(*first)))};
   }
   const auto numbers = held_at(at_ms);
   if (!numbers) return numbers.error();

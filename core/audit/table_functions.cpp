@@ -16,6 +16,7 @@
 #include "core/audit/node_usage.hpp"
 #include "core/audit/time_text.hpp"
 #include "core/base/clock.hpp"
+#include "core/base/rfc3339.hpp"
 #include "store/table_function.hpp"
 
 namespace topolet::audit {
@@ -52,7 +53,7 @@ CellRow held_row(const State& state, const Record& record) {
           record.nodes,
           record.cpu_request_milli,
           record.memory_request_bytes,
-          format_time(record.at_ms),
+          rfc3339_ms(std::chrono::milliseconds(record.at_ms)),
           record.reason,
           record.pod_uid};
 }
@@ -108,7 +109,7 @@ Rows moves(const store::Database& database, const CellRow& arguments) {
   std::vector<CellRow> rows;
   std::map<std::int64_t, Cell> causes;
   for (const Moved& move : *moved) {
-    CellRow row{format_time(move.at_ms),
+    CellRow row{rfc3339_ms(std::chrono::milliseconds(move.at_ms)),
                 move.record.pod_namespace,
                 move.record.pod_name,
                 move.record.container,

@@ -1,14 +1,16 @@
 #include "core/audit/time_text.hpp"
 
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <charconv>
+#include <chrono>
 #include <ctime>
 #include <optional>
+#include <utility>
+
+#include "core/base/rfc3339.hpp"
 
 namespace topolet::audit {
 namespace {
@@ -29,85 +31,34 @@ Error bad_time(std::string_view text) {
                       text)};
 }
 
-/// A broken-down time, read with one of several formats; `rest` is what follows.
-bool read(std::string_view text, const char* format, std::tm& when, std::string& rest) {
-  const std::string copy(text);
-  const char* end = ::strptime(copy.c_str(), format, &when);
-  if (end == nullptr) return false;
-  rest = end;
-  return true;
-}
-
-/// ".250" and the time zone behind a time; nothing if it is something else.
-struct Suffix {
-  std::int64_t milliseconds = 0;
-  std::optional<std::int64_t> offset_s;  ///< east of Greenwich; none: local time
-};
-std::optional<Suffix> read_suffix(std::string_view text) {
-  Suffix suffix;
-  if (!text.empty() && text[0] == '.') {
-    std::size_t digits = 1;
-    while (digits < text.size() && std::isdigit(static_cast<unsigned char>(text[digits])) != 0) ++digits;
-    if (digits == 1) return std::nullopt;
-    std::string fraction(text.substr(1, std::min<std::size_t>(3, digits - 1)));
-    fraction.resize(3, '0');
-    suffix.milliseconds = *number(fraction);
-    text.remove_prefix(digits);
-  }
-  if (text.empty()) return suffix;
-  if (text == "Z" || text == "z") {
-    suffix.offset_s = 0;
-    return suffix;
-  }
-  if (text.size() != 6 || (text[0] != '+' && text[0] != '-') || text[3] != ':') return std::nullopt;
-  const auto hours = number(text.substr(1, 2));
-  const auto minutes = number(text.substr(4, 2));
-  if (!hours || !minutes || *hours > 23 || *minutes > 59) return std::nullopt;
-  suffix.offset_s = (*hours * 3600 + *minutes * 60) * (text[0] == '-' ? -1 : 1);
-  return suffix;
-}
-
-std::optional<std::int64_t> to_ms(std::tm when, const Suffix& suffix) {
-  std::tm given = when;
-  std::int64_t seconds = 0;
-  if (suffix.offset_s) {
-    seconds = ::timegm(&when) - *suffix.offset_s;
-  } else {
-    when.tm_isdst = -1;
-    seconds = ::mktime(&when);
-  }
-  // 31 February would be silently another day.
-  if (when.tm_mday != given.tm_mday || when.tm_mon != given.tm_mon) return std::nullopt;
-  return seconds * 1000 + suffix.milliseconds;
+/// The moment at which clocks of this place show `clock`.
+std::int64_t local_ms(std::chrono::milliseconds clock) {
+  const auto seconds = std::chrono::floor<std::chrono::seconds>(clock);
+  const std::time_t as_utc = seconds.count();
+  std::tm when{};
+  ::gmtime_r(&as_utc, &when);
+  when.tm_isdst = -1;
+  return ::mktime(&when) * std::int64_t{1000} + (clock - seconds).count();
 }
 
 std::optional<std::int64_t> parse_date(std::string_view text) {
-  for (const char* format :
-       {"%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M", "%Y-%m-%d %H:%M", "%Y-%m-%d"}) {
-    std::tm when{};
-    std::string rest;
-    if (!read(text, format, when, rest)) continue;
-    if (const auto suffix = read_suffix(rest)) return to_ms(when, *suffix);
-  }
-  return std::nullopt;
+  const auto written = parse_written_time(text);
+  if (!written) return std::nullopt;
+  return written->offset ? (written->clock - *written->offset).count() : local_ms(written->clock);
 }
 
 /// A time of a day so many days before today.
 std::optional<std::int64_t> parse_time_of_day(std::string_view text, std::int64_t now_ms, int days_ago) {
   const std::time_t now = now_ms / 1000;
-  std::tm today{};
-  ::localtime_r(&now, &today);
-  for (const char* format : {"%H:%M:%S", "%H:%M"}) {
-    std::tm when{};
-    std::string rest;
-    if (!read(text, format, when, rest) || !rest.empty()) continue;
-    when.tm_year = today.tm_year;
-    when.tm_mon = today.tm_mon;
-    when.tm_mday = today.tm_mday - days_ago;
-    when.tm_isdst = -1;
-    return ::mktime(&when) * std::int64_t{1000};
-  }
-  return std::nullopt;
+  std::tm day{};
+  ::localtime_r(&now, &day);
+  day.tm_mday -= days_ago;
+  day.tm_isdst = -1;
+  ::mktime(&day);  // a day before the first of a month is one of the month before
+  const auto written =
+      parse_written_time(fmt::format("{:04}-{:02}-{:02} {}", day.tm_year + 1900, day.tm_mon + 1, day.tm_mday, text));
+  if (!written || written->offset) return std::nullopt;
+  return local_ms(written->clock);
 }
 
 }  // namespace
@@ -143,11 +94,6 @@ Result<std::int64_t> parse_time(std::string_view text, std::int64_t now_ms) {
   if (const auto at = parse_time_of_day(day, now_ms, days_ago)) return *at;
   if (const auto at = parse_date(text)) return *at;
   return bad_time(text);
-}
-
-std::string format_time(std::int64_t at_ms) {
-  const std::time_t seconds = at_ms / 1000;
-  return fmt::format("{:%Y-%m-%dT%H:%M:%S}.{:03}Z", fmt::gmtime(seconds), at_ms % 1000);
 }
 
 }  // namespace topolet::audit

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
 #include <string_view>
 
 #include "core/base/result.hpp"
@@ -17,8 +16,5 @@ Result<std::int64_t> parse_time(std::string_view text, std::int64_t now_ms);
 
 /// "90s", "15m", "2h", "7d" as milliseconds; INVALID_ARGUMENT for what is none of that.
 Result<std::int64_t> parse_duration(std::string_view text);
-
-/// "2026-01-31T12:00:00.250Z"
-std::string format_time(std::int64_t at_ms);
 
 }  // namespace topolet::audit

@@ -8,8 +8,8 @@
 
 #include "core/audit/time_text.hpp"
 #include "core/base/clock.hpp"
+#include "core/base/rfc3339.hpp"
 #include "core/base/text.hpp"
-#include "core/base/utc_time.hpp"
 #include "core/cli/command.hpp"
 #include "core/cli/daemon_client.hpp"
 #include "core/cli/options.hpp"
@@ -24,7 +24,7 @@ namespace po = boost::program_options;
 using control::v1::SetCapacityRequest;
 using control::v1::SetCapacityResponse;
 
-std::string utc_text(std::int64_t at_ms) { return utc_time(std::chrono::milliseconds(at_ms)); }
+std::string utc_text(std::int64_t at_ms) { return rfc3339(std::chrono::milliseconds(at_ms)); }
 
 void declare_capacity_change(Options& options) {
   declare_location(options);
@@ -79,11 +79,11 @@ nlohmann::ordered_json to_json(const control::v1::Capacity& capacity) {
   nlohmann::ordered_json json = {{"node", capacity.node()},
                                  {"milli", capacity.milli()},
                                  {"nominal_milli", capacity.nominal_milli()},
-                                 {"until", audit::format_time(capacity.until_ms())},
+                                 {"until", rfc3339_ms(std::chrono::milliseconds(capacity.until_ms()))},
                                  {"source", capacity.source()},
                                  {"below_since", nullptr},
                                  {"missing_cpus", capacity.missing_cpus()}};
-  if (capacity.below_since_ms() != 0) json["below_since"] = audit::format_time(capacity.below_since_ms());
+  if (capacity.below_since_ms() != 0) json["below_since"] = rfc3339_ms(std::chrono::milliseconds(capacity.below_since_ms()));
   return json;
 }
 
@@ -157,7 +157,7 @@ Status set_capacity(const Invocation& invocation) {
     fmt::print("{}", to_text({{"node", *node},
                               {"milli", set->milli()},
                               {"nominal_milli", set->nominal_milli()},
-                              {"until", audit::format_time(request.until_ms())}}));
+                              {"until", rfc3339_ms(std::chrono::milliseconds(request.until_ms()))}}));
     return {};
   }
   const std::string cut = set->milli() == *milli ? "" : fmt::format(", as node {} has no more", *node);

@@ -2,8 +2,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "core/audit/time_text.hpp"
 #include "core/base/escape.hpp"
+#include "core/base/rfc3339.hpp"
 #include "core/cli/command.hpp"
 #include "core/cli/daemon_client.hpp"
 #include "core/cli/options.hpp"
@@ -42,7 +42,7 @@ std::string abi_of(const Plugin& plugin) {
 
 std::string reason_of(const Plugin& plugin) {
   if (plugin.trial_at_ms() == 0) return plugin.reason();
-  return fmt::format("{}; from {} on it is tried again", plugin.reason(), audit::format_time(plugin.trial_at_ms()));
+  return fmt::format("{}; from {} on it is tried again", plugin.reason(), rfc3339_ms(std::chrono::milliseconds(plugin.trial_at_ms())));
 }
 
 std::string format_text(const ListPluginsResponse& list) {

@@ -6,6 +6,7 @@
 #include "core/audit/time_text.hpp"
 #include "core/base/clock.hpp"
 #include "core/base/file_exists.hpp"
+#include "core/base/rfc3339.hpp"
 #include "core/cli/command.hpp"
 #include "core/cli/options.hpp"
 #include "core/cli/state_database.hpp"
@@ -113,7 +114,7 @@ Status prune(const Invocation& invocation) {
   const auto forecast = store::forecast_prune(*database, *mark);
   if (!forecast) return forecast.error();
   const std::string what =
-      fmt::format("{} that had ended before {}", decisions(forecast->decisions), audit::format_time(*mark));
+      fmt::format("{} that had ended before {}", decisions(forecast->decisions), rfc3339_ms(std::chrono::milliseconds(*mark)));
   if (invocation.has("dry-run")) {
     fmt::print("would delete {}, and keep {}\n", what, forecast->decisions_left);
     return {};

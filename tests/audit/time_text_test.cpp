@@ -7,6 +7,8 @@
 #include <ctime>
 #include <string>
 
+#include "core/base/rfc3339.hpp"
+
 namespace topolet::audit {
 namespace {
 
@@ -27,7 +29,7 @@ class TimeTextTest : public ::testing::Test {
 
   static std::string read(const std::string& text) {
     const auto at = parse_time(text, kNow);
-    return at ? format_time(*at) : at.error().message;
+    return at ? rfc3339_ms(std::chrono::milliseconds(*at)) : at.error().message;
   }
 };
 
@@ -61,7 +63,7 @@ TEST_F(TimeTextTest, SaysWhatATimeIs) {
   for (const char* bad : {"", "noon", "12:61", "2026-02-31", "2026-01-31T12:00:00X", "2026-01-31 12:00 ", "-2h", "5",
                           "yesterday at noon", "yesterday12:00", "9999999999h", "2026-13-01"}) {
     const auto at = parse_time(bad, kNow);
-    ASSERT_FALSE(at.has_value()) << bad << " was read as " << format_time(*at);
+    ASSERT_FALSE(at.has_value()) << bad << " was read as " << rfc3339_ms(std::chrono::milliseconds(*at));
     EXPECT_EQ(at.error().code, Code::kInvalidArgument);
     EXPECT_THAT(at.error().message, ::testing::HasSubstr(std::string("'") + bad + "' is no time; write 2026-"));
   }

@@ -9,8 +9,8 @@
 
 #include "cluster/agent/socket_channel.hpp"
 #include "cluster/api/json_fields.hpp"
-#include "cluster/api/rfc3339.hpp"
 #include "core/base/index_set.hpp"
+#include "core/base/rfc3339.hpp"
 #include "core/base/text.hpp"
 
 namespace topolet::agent {
@@ -80,7 +80,7 @@ OfferedCapacities read_offered_capacities(const json& object) {
     if (!node || milli_text.empty()) continue;
     const std::string until_text = attribute_of(zone, kOfflineUntil);
     const auto milli = whole_number(milli_text);
-    const auto until = api::parse_rfc3339(until_text);
+    const auto until = parse_rfc3339(until_text);
     if (milli && until) {
       offered.by_node[*node] = {std::max<std::int64_t>(0, *milli), *until};
     } else {

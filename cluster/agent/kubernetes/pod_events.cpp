@@ -6,8 +6,8 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "cluster/api/time_text.hpp"
 #include "core/base/index_set.hpp"
+#include "core/base/rfc3339.hpp"
 
 namespace topolet::agent {
 namespace {
@@ -111,7 +111,7 @@ void PodEvents::create(const Key& key, const watch::v1::Event& event, const std:
   const std::string name =
       fmt::format("{}.{:x}{:02x}", event.pod_name().substr(0, kLongestPodName),
                   std::chrono::duration_cast<std::chrono::microseconds>(wall_time).count(), ++last_number_ & 0xffU);
-  const std::string now = api::time_text(wall_time);
+  const std::string now = rfc3339(wall_time);
   const json object = {{"apiVersion", "v1"},
                        {"kind", "Event"},
                        {"metadata", {{"name", name}, {"namespace", event.pod_namespace()}}},
@@ -174,7 +174,7 @@ void PodEvents::update(const Key& key) {
   api_.request({.verb = "patch",
                 .method = "PATCH",
                 .path = fmt::format("/api/v1/namespaces/{}/events/{}", told.name_space, told.name),
-                .body = {{"count", told.count}, {"lastTimestamp", api::time_text(api_.wall_time())}},
+                .body = {{"count", told.count}, {"lastTimestamp", rfc3339(api_.wall_time())}},
                 .content_type = "application/merge-patch+json"},
                [this, key](const api::ApiAnswer& answer) {
                  if (answer.ok()) {

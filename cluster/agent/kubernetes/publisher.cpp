@@ -8,7 +8,7 @@
 #include "cluster/agent/kubernetes/pending.hpp"
 #include "cluster/agent/kubernetes/zones.hpp"
 #include "cluster/api/json_fields.hpp"
-#include "cluster/api/time_text.hpp"
+#include "core/base/rfc3339.hpp"
 
 namespace topolet::agent {
 namespace {
@@ -222,7 +222,7 @@ void Publisher::take_fits(const Attempt& attempt, const Result<watch::v1::FitsRe
     return end_attempt();
   }
   json object = with_what_others_wrote(ours, current_);
-  const std::string now = api::time_text(deps_.api.wall_time());
+  const std::string now = rfc3339(deps_.api.wall_time());
   if (!is_new && is_touch_due_) touch(object, now);
   set_heartbeat(object, now);
   write(std::move(object));

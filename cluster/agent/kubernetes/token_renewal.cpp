@@ -14,8 +14,8 @@
 #include <utility>
 
 #include "cluster/api/json_fields.hpp"
-#include "cluster/api/time_text.hpp"
 #include "core/base/read_file.hpp"
+#include "core/base/rfc3339.hpp"
 #include "core/base/text.hpp"
 #include "core/base/unique_fd.hpp"
 
@@ -92,7 +92,7 @@ void TokenRenewal::renew(const api::TokenClaims& claims) {
         if (taken) return trouble_.works();
         const char* remedy = answer.status == 403 ? " (deploy/kubernetes/agent-token.yaml lets agents do it)" : "";
         trouble_.failed(fmt::format("{}{}; it ends at {}, and deploy/kubernetes/agent-kubeconfig makes another one",
-                                    taken.error().message, remedy, api::time_text(ends)));
+                                    taken.error().message, remedy, rfc3339(ends)));
       });
 }
 
@@ -100,7 +100,7 @@ Status TokenRenewal::take(const std::string& token) {
   const auto claims = api::read_token_claims(token);
   if (!claims) return Error{Code::kUnavailable, "the API server answered without a token"};
   if (Status written = write_secret(token_file_, token); !written) return written;
-  log_.info("the token in {} is renewed, until {}", token_file_, api::time_text(claims->expires_at));
+  log_.info("the token in {} is renewed, until {}", token_file_, rfc3339(claims->expires_at));
   return {};
 }
 

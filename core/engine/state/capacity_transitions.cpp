@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "core/base/escape.hpp"
+#include "core/base/rfc3339.hpp"
 #include "core/base/text.hpp"
-#include "core/base/utc_time.hpp"
 
 namespace topolet::engine {
 
@@ -22,7 +22,7 @@ void CapacityTransitions::tell(const event::CapacityTold& event) {
   draft_.put_capacity(after);
   // A later end alone is not recorded.
   if (before && before->milli == after.milli && before->source == after.source) return;
-  record(event.node, fmt::format("node {}: {} until {}", event.node, describe(after, nominal), utc_time(after.until)));
+  record(event.node, fmt::format("node {}: {} until {}", event.node, describe(after, nominal), rfc3339(after.until)));
 }
 
 void CapacityTransitions::clear(const event::CapacityCleared& event) {

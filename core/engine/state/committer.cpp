@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "core/base/log.hpp"
-#include "core/base/utc_time.hpp"
+#include "core/base/rfc3339.hpp"
 #include "core/engine/state/codec.hpp"
 #include "core/engine/state/transitions.hpp"
 #include "core/placement/reason_codes.hpp"
@@ -117,7 +117,7 @@ void Committer::on_reopened(const Writer::Reopened& reopened) {
                     "a new state database was begun: {}{}; what is held was recorded again, and what the audit "
                     "had before is not in it",
                     reopened.loss.what, where);
-  reopened_because_ = fmt::format("{} {}: {}{}", is_kept ? "opened again" : "begun anew", utc_time(deps_.clock.wall()),
+  reopened_because_ = fmt::format("{} {}: {}{}", is_kept ? "opened again" : "begun anew", rfc3339(deps_.clock.wall()),
                                   reopened.loss.what, where);
   commit(event::AuditOnly{AuditEvent::kGap, what});
 }

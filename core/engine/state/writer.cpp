@@ -1,15 +1,14 @@
 #include "core/engine/state/writer.hpp"
 
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <pthread.h>
 
 #include <algorithm>
-#include <ctime>
 #include <iterator>
 #include <utility>
 
 #include "core/base/log.hpp"
+#include "core/base/rfc3339.hpp"
 
 namespace topolet::engine {
 namespace {
@@ -159,8 +158,8 @@ void Writer::do_upkeep() {
   next_upkeep_ =
       ended + (done->has_more ? store::UpkeepPace::kPause : std::chrono::steady_clock::duration(kUpkeepEvery));
   if (done->has_more || deleted_ == 0) return;
-  log_.info("deleted from the audit what had ended before {:%Y-%m-%dT%H:%M:%SZ}: {} decisions and pool versions",
-            fmt::gmtime(static_cast<std::time_t>(deleted_until_ms_ / 1000)), std::exchange(deleted_, 0));
+  log_.info("deleted from the audit what had ended before {}: {} decisions and pool versions",
+            rfc3339(std::chrono::milliseconds(deleted_until_ms_)), std::exchange(deleted_, 0));
 }
 
 /// Writes what is left. A group that failed before may succeed now.
