@@ -17,7 +17,7 @@ namespace {
 /// A writer waits only for another writer (a person's sqlite3 shell); long enough for one statement.
 constexpr int kBusyTimeoutMs = 1000;
 
-/// Of SQLite's virtual machine: some ten microseconds.
+/// Steps of SQLite's virtual machine, which take some ten microseconds.
 constexpr int kStepsBetweenQuestions = 1000;
 
 Code code_of(int sqlite_code) {
@@ -163,7 +163,8 @@ std::string first_word(std::string_view sql) {
   return word;
 }
 
-/// What the statement does more than reading: `refused`, or the word it begins with if that says it better.
+/// Refuses a statement that does more than reading, which is named by `refused`, or by its first word if that says it
+/// better.
 Error not_only_reading(std::string_view statement, const std::string& refused) {
   const std::string word = first_word(statement);
   const bool names_it = word == "SELECT" || word == "WITH" || word == "EXPLAIN" || word == "VALUES" || word == "PRAGMA";
@@ -398,7 +399,7 @@ void Database::on_log_written(std::function<void(int pages)> on_written) {
       on_log_written_.get());
 }
 
-void Database::fold_log() {
+void Database::checkpoint() {
   sqlite3_wal_checkpoint_v2(handle_.get(), nullptr, SQLITE_CHECKPOINT_PASSIVE, nullptr, nullptr);
 }
 

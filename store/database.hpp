@@ -169,11 +169,11 @@ class Database {
   Status copy_to(const std::filesystem::path& path) const;
 
   /// Runs after each commit with the length of the write-ahead log in pages, on the thread that commits. SQLite itself
-  /// then no longer folds the log into the file when it has 1000 pages.
+  /// then no longer makes a checkpoint when the log has 1000 pages.
   void on_log_written(std::function<void(int pages)> on_written);
-  /// Folds the log into the file as far as no reader needs it, beside other connections that write. What fails stays in
-  /// the log.
-  void fold_log();
+  /// Writes the log into the file as far as no reader needs it, beside other connections that write. Whatever fails
+  /// stays in the log.
+  void checkpoint();
 
   /// For the other files of this room that use SQLite itself.
   sqlite3* handle() const { return handle_.get(); }
@@ -182,7 +182,7 @@ class Database {
   /// microseconds of SQLite's work.
   void interrupt_once(std::function<bool()> passed);
 
-  /// While `on`, closing leaves the file and its -wal as they are instead of folding one into the other.
+  /// While `on`, closing leaves the file and its -wal as they are instead of making a checkpoint.
   void leave_untouched_at_close(bool on);
 
  private:

@@ -1,4 +1,4 @@
-// Whether the files that the store writes to are still those in the directory.
+// Finds out if the files that the store writes to are still those in the directory.
 #pragma once
 
 #include <sys/types.h>
@@ -20,8 +20,8 @@ class FileWatch {
   /// `database` is open, and so are its log and the log's index.
   explicit FileWatch(std::filesystem::path database);
 
-  /// What has become of them, if they are no longer the same. `needed_size` is asked for when the database has become
-  /// smaller: how many bytes it must have.
+  /// Tells what has become of them, if they are no longer the same. `needed_size` is asked for when the database has
+  /// become smaller: how many bytes it must have.
   std::optional<FileLoss> look(const std::function<std::int64_t()>& needed_size);
 
  private:

@@ -1,15 +1,16 @@
-// Whether a store could be opened, found without opening one.
+// Finds out if a store could be opened, without opening one.
 #pragma once
 
 #include <filesystem>
 
 #include "core/base/result.hpp"
+#include "store/schema.hpp"
 
 namespace topolet::store {
 
-/// What Store::open() would return for the directory, but for what only reading all that is held shows. Changes
-/// nothing. DATA_LOSS: the database is damaged, and open() would begin a new one. True if a topoletd runs with the
-/// directory, which is fine.
+/// Returns the error that Store::open() would return for the directory, as far as it can be found without reading all
+/// that is held. Changes nothing. DATA_LOSS: the database is damaged, kTooOld: its schema is too old; open() would
+/// begin a new one. True if a topoletd runs with the directory, which is fine.
 Result<bool> inspect_state_directory(const std::filesystem::path& directory);
 
 /// True of an error of Store::open() that somebody has configured: the state directory is another program's, another

@@ -78,7 +78,7 @@ std::string select_entries(const Tree& tree, Range range) {
                      where, joined(tree.key));
 }
 
-/// What a column must not hold; STRICT tables refuse it when it is written.
+/// Names a column whose value has another type than is declared, which STRICT tables refuse when it is written.
 std::string wrong_type(const Statement& row, const Tree& tree) {
   for (std::size_t i = 0; i < tree.columns.size(); ++i) {
     const Column& column = tree.columns[i];

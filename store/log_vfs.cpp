@@ -17,12 +17,12 @@ constexpr std::size_t kMaxBuffered = std::size_t{1} << 20U;
 /// SQLite's own VFS takes less than 128 KiB at a time.
 constexpr std::size_t kMaxWrite = std::size_t{1} << 16U;
 
-/// Of a frame header: bytes 4 to 7 are 0 except in the last frame of a transaction.
+/// Tells if a frame is the last one of a transaction: only there are bytes 4 to 7 of its header not 0.
 bool ends_transaction(const unsigned char* frame_header) {
   return std::any_of(frame_header + 4, frame_header + 8, [](unsigned char byte) { return byte != 0; });
 }
 
-/// What is appended to the log and not written yet.
+/// The bytes that are appended to the log and not written yet.
 class Appended {
  public:
   /// As xWrite of sqlite3_io_methods.
@@ -91,7 +91,7 @@ sqlite3_file* inner_of(sqlite3_file* file) { return reinterpret_cast<sqlite3_fil
 int flush(sqlite3_file* file) { return log_of(file)->appended->flush(inner_of(file)); }
 
 int close_log(sqlite3_file* file) {
-  // What is left belongs to no transaction.
+  // The bytes that are left do not belong to a transaction.
   delete log_of(file)->appended;
   return inner_of(file)->pMethods->xClose(inner_of(file));
 }

@@ -15,8 +15,8 @@ namespace topolet::store {
 /// A connection that was opened with it must be given to drop_on_rollback().
 const char* log_vfs();
 
-/// What SQLite had put into the log of a transaction before it was rolled back, as it does when its cache is full, is
-/// never written: another connection may have written there since.
+/// Drops what SQLite had put into the log of a transaction before it was rolled back, as it does when its cache is
+/// full: another connection may have written there since.
 void drop_on_rollback(sqlite3* connection);
 
 }  // namespace topolet::store

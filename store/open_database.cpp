@@ -21,8 +21,8 @@ Status set_up(Database& database, Durability durability) {
                                                  "beside it; put state-dir on a local file system",
                                                  database.path())};
   }
-  // What a savepoint may have to undo would otherwise go to a file of its own when it is large. A log that grew long
-  // once is cut when it begins anew.
+  // The pages that a savepoint may have to undo would otherwise go to a file of their own when they are many. A log
+  // that grew long once is cut when it begins anew.
   constexpr int kLogBytesKept = 8 << 20;
   return database.execute(
       fmt::format("PRAGMA foreign_keys = ON; PRAGMA temp_store = MEMORY; PRAGMA journal_size_limit = "
@@ -31,8 +31,8 @@ Status set_up(Database& database, Durability durability) {
       "set the pragmas");
 }
 
-Result<Statements> prepare_statements(const Database& database, bool only_reads = false) {
-  auto statements = Statements::prepare(database, only_reads);
+Result<Statements> prepare_statements(const Database& database) {
+  auto statements = Statements::prepare(database);
   if (statements || statements.error().code != Code::kInternal) return statements;
   return Error{Code::kDataLoss, "tables are missing: " + statements.error().message};
 }
@@ -41,7 +41,8 @@ Result<OpenedDatabase> try_to_read(const std::filesystem::path& file, Database::
   auto database = Database::open(file, access);
   if (!database) return database.error();
   if (Status usable = check_writable(*database); !usable) return usable.error();
-  auto statements = prepare_statements(*database, true);
+  if (Status newest = check_newest(*database, "reading what is held"); !newest) return newest.error();
+  auto statements = prepare_statements(*database);
   if (!statements) return statements.error();
   return OpenedDatabase{*std::move(database), *std::move(statements)};
 }
@@ -63,7 +64,7 @@ Result<OpenedDatabase> open_database(const StateDirectory& directory, Durability
   if (!statements) return statements.error();
   database->leave_untouched_at_close(false);
   // Lets `immutable` readers, who never look into the log, see what there is. Failing costs nothing.
-  database->fold_log();
+  database->checkpoint();
   return OpenedDatabase{*std::move(database), *std::move(statements)};
 }
 

@@ -17,13 +17,14 @@ struct OpenedDatabase {
   Statements statements;
 };
 
-/// Opens or makes the file. DATA_LOSS if it is damaged, as far as a start looks, or marked as such.
+/// Opens or makes the file. DATA_LOSS if it is damaged, as far as a start looks, or marked as such; kTooOld if its
+/// schema is.
 Result<OpenedDatabase> open_database(const StateDirectory& directory, Durability durability);
 
-/// The file as it is, where it cannot be written to. An error unless it has the newest schema.
+/// Opens the file as it is, where it cannot be written to. An error unless it has the newest schema.
 Result<OpenedDatabase> open_database_to_read(const std::filesystem::path& file);
 
-/// A database of the same schema that no file holds.
+/// Makes a database of the same schema that no file holds.
 Result<OpenedDatabase> open_database_in_memory();
 
 }  // namespace topolet::store

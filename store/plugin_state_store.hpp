@@ -1,4 +1,4 @@
-// What plugins keep over restarts, as whoever keeps it offers it.
+// The state that plugins keep over restarts: the interface of whoever keeps it.
 #pragma once
 
 #include <cstddef>

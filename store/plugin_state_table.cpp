@@ -21,7 +21,7 @@ using std::chrono::steady_clock;
 constexpr milliseconds kPatience{20};
 constexpr milliseconds kRetry{1000};
 constexpr milliseconds kLongestEnd{5000};
-/// What may wait to be written.
+/// The most that may wait to be written.
 constexpr std::size_t kMaxPendingBytes = std::size_t{16} << 20U;
 
 struct Name {

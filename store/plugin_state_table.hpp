@@ -1,4 +1,4 @@
-// What plugins keep over restarts, in the state database.
+// The state that plugins keep over restarts, in the state database.
 #pragma once
 
 #include <filesystem>

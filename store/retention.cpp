@@ -27,9 +27,9 @@ constexpr std::int64_t kPartAtOnce = 10;
 constexpr std::int64_t kFew = 3;
 constexpr std::int64_t kPartOfFew = 3;
 
-/// What holds nothing, as a denial, ends when it was told last. One that a pod's next denials are counted on is not
-/// over.
-constexpr const char* kWhatHeldNothing = R"sql(
+/// The decisions that hold nothing, such as denials: they end when they were repeated last. A denial that a pod's next
+/// ones are counted on is not over.
+constexpr const char* kHeldNothing = R"sql(
 FROM decided d LEFT JOIN repeat r USING (decision)
 WHERE d.at_ms < ?1 AND d.holds = 0 AND coalesce(r.last_ms, d.at_ms) < ?1
   AND d.decision NOT IN (SELECT json_extract(n.value, '$.decision') FROM pod p JOIN json_each(p.denied) n
@@ -67,7 +67,7 @@ Result<std::optional<std::int64_t>> integer(const Database& database, const std:
 Result<std::int64_t> prune_decisions(Database& database, std::int64_t mark_ms, std::int64_t limit) {
   auto over = numbers(database, "SELECT decision FROM ended WHERE at_ms < ?1 ORDER BY at_ms LIMIT ?2", mark_ms, limit);
   if (over && over->empty()) {
-    over = numbers(database, std::string("SELECT d.decision ") + kWhatHeldNothing + " LIMIT ?2", mark_ms, limit);
+    over = numbers(database, std::string("SELECT d.decision ") + kHeldNothing + " LIMIT ?2", mark_ms, limit);
   }
   if (!over) return over.error();
   if (over->empty()) return 0;
@@ -112,7 +112,7 @@ Result<std::optional<PoolVersion>> pool_at(const Database& database, std::int64_
   return pool_version(database, "generation < ?1 ORDER BY generation DESC LIMIT 1", before);
 }
 
-/// What is held at the mark and follows the pool.
+/// An allocation at the mark that follows the pool.
 struct Follower {
   std::int64_t generation = 0;
   bool is_reserved = false;
@@ -210,7 +210,7 @@ Status prune_machines_and_setups(Database& database, std::int64_t mark_ms) {
 }  // namespace
 
 Result<std::int64_t> prune_slice(Database& database, std::int64_t mark_ms, std::int64_t decisions) {
-  // What belongs to a decision goes with it only then.
+  // Only then do the rows that belong to a decision go with it.
   const auto cascades = database.integer("PRAGMA foreign_keys", kLook);
   if (!cascades) return cascades.error();
   if (*cascades == 0) return Error{Code::kFailedPrecondition, "pruning needs a connection with foreign_keys = ON"};
@@ -242,7 +242,7 @@ Result<std::vector<std::int64_t>> marks_by_size(const Database& database) {
 Result<bool> has_prunable(const Database& database, std::int64_t mark_ms) {
   const auto found = integer(
       database,
-      std::string("SELECT EXISTS (SELECT 1 FROM ended WHERE at_ms < ?1) OR EXISTS (SELECT 1 ") + kWhatHeldNothing + ")",
+      std::string("SELECT EXISTS (SELECT 1 FROM ended WHERE at_ms < ?1) OR EXISTS (SELECT 1 ") + kHeldNothing + ")",
       mark_ms);
   if (!found) return found.error();
   return found->value_or(0) != 0;
@@ -252,7 +252,7 @@ Result<Ended> ended_before(const Database& database, std::int64_t mark_ms) {
   auto statement = database.prepare(
       std::string("SELECT count(*), min(at_ms), max(at_ms) FROM (SELECT at_ms FROM ended WHERE at_ms < ?1 "
                   "UNION ALL SELECT coalesce(r.last_ms, d.at_ms) ") +
-          kWhatHeldNothing + ")",
+          kHeldNothing + ")",
       kLook);
   if (!statement) return statement.error();
   if (Status bound = statement->bind(mark_ms); !bound) return bound.error();
@@ -273,8 +273,8 @@ Result<std::int64_t> newest_before(const Database& database, std::int64_t moment
 
 Result<PruneForecast> forecast_prune(const Database& database, std::int64_t mark_ms) {
   PruneForecast forecast;
-  for (const std::string& sql : {std::string("SELECT count(*) FROM ended WHERE at_ms < ?1"),
-                                 std::string("SELECT count(*) ") + kWhatHeldNothing}) {
+  for (const std::string& sql :
+       {std::string("SELECT count(*) FROM ended WHERE at_ms < ?1"), std::string("SELECT count(*) ") + kHeldNothing}) {
     const auto count = integer(database, sql, mark_ms);
     if (!count) return count.error();
     forecast.decisions += count->value_or(0);

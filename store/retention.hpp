@@ -1,4 +1,4 @@
-// How long the history is kept: what is deleted of it, a slice at a time.
+// Retention: which part of the history is deleted, a slice at a time.
 #pragma once
 
 #include <chrono>
@@ -20,7 +20,7 @@ namespace topolet::store {
 /// once there is nothing more. To be run in a transaction.
 Result<std::int64_t> prune_slice(Database& database, std::int64_t mark_ms, std::int64_t decisions);
 
-/// What prune_slice() would delete by and by, and what would be left.
+/// The decisions that prune_slice() would delete by and by, and those that would be left.
 struct PruneForecast {
   std::int64_t decisions = 0;
   std::int64_t decisions_left = 0;
@@ -30,7 +30,7 @@ Result<PruneForecast> forecast_prune(const Database& database, std::int64_t mark
 /// The moment before which the history may have gaps; 0: nothing was ever deleted.
 Result<std::int64_t> pruned_until(const Database& database);
 
-/// What the file has in use, and the log beside it.
+/// The size of the file, and of the log beside it.
 struct DatabaseSize {
   std::int64_t used_bytes = 0;
   std::int64_t free_bytes = 0;  ///< pages of the file that nothing is on
@@ -41,7 +41,7 @@ Result<DatabaseSize> size_of(const Database& database);
 /// The same as far as it can be true: a mark that a clock ahead has left in the future is taken for a minute ago.
 Result<std::int64_t> believable_pruned_until(const Database& database, std::int64_t now_ms);
 
-/// What is to be done next. Nothing of it is done yet.
+/// The next thing to do. Nothing of it is done yet.
 struct RetentionStep {
   std::int64_t mark_ms = 0;                                      ///< for prune_slice(); 0: nothing is to be deleted now
   std::map<std::string, std::optional<std::int64_t>> rows = {};  ///< of the table, to be written first; none: removed
@@ -63,7 +63,7 @@ struct RetentionStep {
 /// - The database's own mark of what was deleted is lowered where it is in the future, because a clock was ahead. If it
 ///   was right, and the clock is behind, it is raised again when the clock comes back.
 ///
-/// What is deleted because of the size knows no clock.
+/// Deletion because of the size does not depend on a clock.
 class Retention {
  public:
   explicit Retention(RetentionLimits limits) : limits_(limits) {}
@@ -72,7 +72,7 @@ class Retention {
   Result<RetentionStep> next_step(const Database& database, const Moment& now);
   /// The step's rows, in a transaction.
   static Status write_rows(Database& database, const RetentionStep& step);
-  /// What the slice with the step's mark returned.
+  /// Takes what prune_slice() returned for the step's mark.
   void on_pruned(std::int64_t deleted);
 
  private:

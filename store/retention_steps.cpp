@@ -13,7 +13,7 @@ namespace {
 
 /// Once the database is too large, until it is smaller than this part of the limit.
 constexpr std::int64_t kShrinkToPercent = 95;
-/// What the log counts at most, as a part of the limit: deleting does not make it smaller, and it grows without end
+/// The most that the log counts, as a part of the limit: deleting does not make it smaller, and it grows without end
 /// while somebody reads.
 constexpr std::int64_t kLargestLogPart = 4;
 
@@ -113,7 +113,7 @@ bool Retention::moves_mark(std::int64_t mark_ms, std::int64_t now_ms, RetentionS
   return !step.rows.empty();
 }
 
-/// What the wall clock has been ahead of the time that has passed, for a whole day.
+/// Follows the wall clock by as much as it has been ahead of the time that has passed, for a whole day.
 void Retention::follow_clock(const Moment& now) {
   const std::int64_t ahead_ms = now.wall_ms - began_->wall_ms - to_ms(now.steady - began_->steady);
   if (ahead_ms < kMinuteMs) return leap_.reset();
@@ -129,7 +129,7 @@ std::int64_t Retention::mark_by_age(const Moment& now) const {
   return std::min(now.wall_ms, began_->wall_ms + passed_ms) - limits_.keep.count();
 }
 
-/// Whether this run seems to have begun days after the newest decision.
+/// Tells if this run seems to have begun days after the newest decision.
 Result<bool> Retention::may_be_ahead(const Database& database) const {
   // Decisions may have been made before the first look.
   const auto newest = newest_before(database, began_->wall_ms - kHourMs);
@@ -137,14 +137,14 @@ Result<bool> Retention::may_be_ahead(const Database& database) const {
   return *newest != 0 && began_->wall_ms - *newest > kLongPauseMs;
 }
 
-/// Whether so much goes because `keep` is shorter than before, and not because of the clock.
+/// Tells if so much goes because `keep` is shorter than before, and not because of the clock.
 Result<bool> Retention::was_shortened(const Database& database, std::int64_t mark_ms) const {
   const std::int64_t keep_ms = limits_.keep.count();
   const bool is_shorter = former_keep_ms_ && (*former_keep_ms_ == 0 || *former_keep_ms_ > keep_ms);
   if (!is_shorter) return false;
   const auto ahead = may_be_ahead(database);
   if (!ahead || *ahead) return ahead ? Result<bool>(false) : ahead;
-  // Of what was kept for ever nothing would go.
+  // Nothing would go of a history that was kept for ever.
   if (*former_keep_ms_ == 0) return true;
   const auto without = ended_before(database, mark_ms - (*former_keep_ms_ - keep_ms));
   if (!without) return without.error();
@@ -156,7 +156,7 @@ void Retention::forget_wait(RetentionStep& step) {
   wait_.reset();
 }
 
-/// What may be deleted by now of what is older than `mark_ms`; 0: nothing.
+/// Returns the mark before which decisions may be deleted by now, which is `mark_ms` or earlier; 0: none may.
 Result<std::int64_t> Retention::wait(const Database& database, std::int64_t mark_ms, std::chrono::milliseconds passed,
                                      const std::string& what, RetentionStep& step) {
   if (!wait_) {
@@ -178,7 +178,7 @@ Result<std::int64_t> Retention::wait(const Database& database, std::int64_t mark
   const auto deletes = has_prunable(database, until_ms);
   if (!deletes) return deletes.error();
   has_waited_ = *deletes;
-  // What is that old only since the clock was set has to wait for itself.
+  // Decisions that are that old only since the clock was set have to wait for themselves.
   if (!*deletes) forget_wait(step);
   return *deletes ? until_ms : 0;
 }
@@ -238,7 +238,7 @@ Result<RetentionStep> Retention::next_step(const Database& database, const Momen
   }
   last_look_ = now.steady;
   step.mark_ms = mark_ms_;
-  // What is deleted because it is shorter goes on after a stop.
+  // A deletion because `keep` is shorter goes on after a stop.
   if (mark_ms_ == 0 && !wait_ && former_keep_ms_ != limits_.keep.count()) {
     former_keep_ms_ = limits_.keep.count();
     step.rows[kKeep] = former_keep_ms_;

@@ -1,9 +1,8 @@
-// The store in a file, or in memory. store.cpp has its rows, store_file.cpp how its file is opened.
+// The store in a file, or in memory.
 #pragma once
 
 #include <chrono>
 #include <functional>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -11,16 +10,18 @@
 #include <vector>
 
 #include "core/base/mutex.hpp"
+#include "store/checkpointer.hpp"
+#include "store/column_statements.hpp"
 #include "store/database.hpp"
 #include "store/file_watch.hpp"
 #include "store/generation_notes.hpp"
 #include "store/integrity_check.hpp"
-#include "store/log_folder.hpp"
 #include "store/open_database.hpp"
 #include "store/retention.hpp"
 #include "store/state_directory.hpp"
 #include "store/statements.hpp"
 #include "store/store.hpp"
+#include "store/transactions.hpp"
 
 namespace topolet::store {
 
@@ -68,7 +69,7 @@ class SqliteStore final : public Store {
   Result<std::string> last_reason_code(const std::string& event) override;
   Result<std::vector<DenialRow>> recent_denials(std::int64_t since_ms) override;
   Result<std::int64_t> last_setup() override;
-  Result<Upkeep> do_upkeep(const Moment& now, std::int64_t rows) override;
+  Result<RetentionPass> run_retention_pass(const Moment& now, std::int64_t rows) override;
   std::optional<StoreFigures> figures() const TOPOLET_EXCLUDES(figures_mutex_) override {
     MutexLock lock(figures_mutex_);
     return figures_;
@@ -78,12 +79,13 @@ class SqliteStore final : public Store {
   void check_integrity(std::function<void(const IntegrityReport&)> report) override;
 
  private:
-  Status look_at_figures(const Moment& now) TOPOLET_EXCLUDES(figures_mutex_);
+  Status refresh_figures(const Moment& now) TOPOLET_EXCLUDES(figures_mutex_);
   Status open_file(const LastNumbers* last, std::int64_t now_ms);
   Status try_file(const LastNumbers* last, std::int64_t now_ms);
   Status claim_directory() TOPOLET_EXCLUDES(generation_file_mutex_);
   Status claim_again() TOPOLET_EXCLUDES(generation_file_mutex_);
   Status check_numbers(const LastNumbers& last);
+  void keep_open(const std::filesystem::path& file);
   Status set_aside(const char* kind, const std::string& why, std::int64_t now_ms);
   void use(OpenedDatabase opened);
   void close_file();
@@ -93,72 +95,49 @@ class SqliteStore final : public Store {
 
   template <class Work>
   auto in_transaction(Work work) -> decltype(work());
-  void undo();
-  Error fail_transaction(const Error& error);
 
   Status end_other_boots(std::int64_t now_ms);
   Result<std::int64_t> insert(const DecidedRow& row);
-  Status add_held_cpus(std::int64_t decision, const DecidedRow& row);
-  Status add_cpu_intervals(std::int64_t decision, const char* kind, const CpuSet& cpus);
+  Status add_held_cpus(std::int64_t decision, const HeldCpus& held);
   Status end(const EndedRow& row);
-  template <class MakeSql>
-  Result<Statement*> statement_for_columns(const char* head, const Columns& columns, const char* purpose,
-                                           MakeSql make_sql);
 
   const StoreOptions options_;
   Retention retention_{options_.retention};
-  // The order matters: statements go before their connection, which folds what is left of the log as the last one, and
-  // the lock goes last.
+  // The order matters: statements go before their connection, which writes the rest of the log into the file as the
+  // last one, and the lock goes last.
   /// None for a database in memory. Changed by the writer's thread, under generation_file_mutex_.
   std::optional<StateDirectory> directory_;
+  Database too_old_;  ///< the file that was set aside because of its schema
   Database database_;
-  std::unique_ptr<LogFolder> folder_;
+  std::unique_ptr<Checkpointer> checkpointer_;
   std::unique_ptr<IntegrityCheck> integrity_check_;
   Statements statements_;
 
-  /// Whether the file is still there; none where there is no file.
+  /// Watches the file; none where there is no file.
   std::optional<FileWatch> watch_;
   /// Why there is no file to write to.
   std::optional<Error> detached_;
   bool may_make_directory_ = options_.may_make_directory;  ///< no more once it was there
-  bool is_of_another_boot_ = false;                        ///< detached: what the file holds was held before a reboot
+  bool is_of_another_boot_ = false;                        ///< detached: the file tells of a time before a reboot
   std::function<void()> on_reopened_;
   std::function<void(const IntegrityReport&)> report_integrity_;
 
   OpenReport report_;
   std::int64_t boot_ = 0;
-  /// By what they do and the columns that they write.
-  std::map<std::string, Statement> statements_by_columns_;
+  ColumnStatements column_statements_;
   std::optional<std::chrono::steady_clock::time_point> figures_of_;
   mutable Mutex figures_mutex_;
   std::optional<StoreFigures> figures_ TOPOLET_GUARDED_BY(figures_mutex_);
   Mutex generation_file_mutex_;
   std::uint64_t generation_in_file_ TOPOLET_GUARDED_BY(generation_file_mutex_) = 0;
   GenerationNotes notes_{[this](std::uint64_t generation) { write_generation_file(generation); }};
-  bool transaction_open_ = false;
-  bool in_savepoint_ = false;
-  std::optional<Error> transaction_failure_;
+  Transactions transactions_{database_, statements_};
 };
 
-/// Runs `work` in the open transaction or else in a transaction of its own. What fails is rolled back whole; SQLite
-/// itself ends the transaction on some errors, so that what follows in an open one must not run either.
 template <class Work>
 auto SqliteStore::in_transaction(Work work) -> decltype(work()) {
   if (detached_) return *detached_;
-  if (transaction_failure_) return *transaction_failure_;
-  if (!transaction_open_) {
-    if (Status begun = statements_.begin.run(); !begun) return begun.error();
-  }
-  auto done = work();
-  if (done && !transaction_open_) {
-    if (Status committed = statements_.commit.run(); !committed) done = committed.error();
-  }
-  // What fails in a savepoint is undone with it, if its transaction is still there.
-  if (!done && !(in_savepoint_ && database_.in_transaction())) {
-    undo();
-    if (transaction_open_) transaction_failure_ = done.error();
-  }
-  return done;
+  return transactions_.run(std::move(work));
 }
 
 }  // namespace topolet::store

@@ -100,7 +100,7 @@ Status make_directory(const fs::path& directory) {
   return check_directory(directory, status);
 }
 
-/// What others may have put there, or can see elsewhere.
+/// Refuses a file that others may have put there, or can see elsewhere.
 Status check_file(const fs::path& path, const UniqueFd& file) {
   struct stat status {};
   if (::fstat(file.get(), &status) != 0) return cannot_use(path, errno);
@@ -212,7 +212,7 @@ Result<StateDirectory> StateDirectory::claim(const fs::path& given, IfAbsent if_
 }
 
 void StateDirectory::write_generation_file(const std::string& boot_id, std::uint64_t generation) const {
-  // Of one length for one boot, so that a newer one covers an older one whole.
+  // The length is always the same in one boot, so that a newer text covers an older one whole.
   const std::string text = fmt::format("{:020} {}\n", generation, boot_id);
   static_cast<void>(::pwrite(generation_.get(), text.data(), text.size(), 0) == 0);
 }

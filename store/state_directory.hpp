@@ -23,7 +23,7 @@ class StateDirectory {
   /// Locks the directory. FAILED_PRECONDITION while another topoletd holds the lock.
   static Result<StateDirectory> claim(const std::filesystem::path& directory, IfAbsent if_absent);
 
-  /// What claim() and prepare_database() would find, without changing anything; the errors are theirs.
+  /// Finds, without changing anything, what claim() and prepare_database() would; the errors are theirs.
   enum class Use : std::uint8_t {
     kNew,          ///< there is no database yet
     kHasDatabase,  ///< there is one
@@ -42,7 +42,7 @@ class StateDirectory {
   /// Keeps the newest generation that was committed in a file of its own beside the database. Not synced; what fails is
   /// left out.
   void write_generation_file(const std::string& boot_id, std::uint64_t generation) const;
-  /// What that file says; none if it says nothing, or was written in another boot.
+  /// Reads that file; none if it is empty, or was written in another boot.
   std::optional<std::uint64_t> read_generation_file(const std::string& boot_id) const;
 
   /// DATA_LOSS if the database file ends before its header says, and no log holds the rest.

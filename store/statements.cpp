@@ -1,11 +1,9 @@
 #include "store/statements.hpp"
 
-#include <string_view>
-
 namespace topolet::store {
 
 // CROSS JOIN keeps the order as written: without statistics SQLite would read all of decided to find the few live ones.
-Result<Statements> Statements::prepare(const Database& database, bool only_reads) {
+Result<Statements> Statements::prepare(const Database& database) {
   Statements all;
   const struct {
     Statement& into;
@@ -53,17 +51,18 @@ Result<Statements> Statements::prepare(const Database& database, bool only_reads
 
       {all.remove_allocation, "remove an allocation", "DELETE FROM allocation WHERE decision = ?1"},
       {all.remove_pod, "forget a pod", "DELETE FROM pod WHERE sandbox_id = ?1"},
+      {all.remove_capacity, "forget a reported capacity", "DELETE FROM reported_capacity WHERE node = ?1"},
 
       {all.find_pool, "read the pool", "SELECT cpus FROM pool_version WHERE generation = ?1"},
       {all.find_allocations, "read the allocations", "SELECT * FROM allocation ORDER BY decision"},
       {all.find_pods, "read the pods", "SELECT * FROM pod ORDER BY sandbox_id"},
+      {all.find_capacities, "read the reported capacities", "SELECT * FROM reported_capacity ORDER BY node"},
       {all.find_last_generation, "read the last generation", "SELECT coalesce(max(generation), 0) FROM boot"},
       {all.find_last_decision, "read the last decision",
        "SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'decided'), 0)"},
       {all.find_last_setup, "read the last setup", "SELECT coalesce(max(setup), 0) FROM setup"},
   };
   for (const auto& text : texts) {
-    if (only_reads && !std::string_view(text.sql).starts_with("SELECT")) continue;
     auto statement = database.prepare(text.sql, text.purpose);
     if (!statement) return statement.error();
     text.into = *std::move(statement);

@@ -31,17 +31,18 @@ struct Statements {
 
   Statement remove_allocation;
   Statement remove_pod;
+  Statement remove_capacity;
 
   Statement find_pool;
   Statement find_allocations;
   Statement find_pods;
+  Statement find_capacities;
   Statement find_last_generation;
   Statement find_last_decision;
   Statement find_last_setup;
 
-  /// An error means that the file's tables are not those of the schema version it claims. `only_reads`: those that
-  /// write are left out, as tables of an older version may lack columns that they write.
-  static Result<Statements> prepare(const Database& database, bool only_reads = false);
+  /// An error means that the file's tables are not those of the newest schema version.
+  static Result<Statements> prepare(const Database& database);
 };
 
 }  // namespace topolet::store

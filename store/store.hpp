@@ -24,6 +24,12 @@
 
 namespace topolet::store {
 
+/// CPUs of a decision that are to be found by CPU: rows of the table `held_cpu`.
+struct HeldCpus {
+  std::string kind;
+  CpuSet cpus;
+};
+
 /// One audited event of one container. `event`: placed, unpinned, denied, re-placed, squeezed, resized, adopted,
 /// foreign, conflict, drift, gap, quarantined, quarantine-ended… (an open set; a new event is no schema change).
 struct DecidedRow {
@@ -50,8 +56,8 @@ struct DecidedRow {
   std::map<std::string, std::int64_t> hugepage_limit_bytes = {};  ///< by page size, "2MB"
   std::map<std::string, std::string> settings = {};               ///< the topolet.io annotations that counted
   std::string mode;
-  CpuSet cpus;    ///< what was set
-  CpuSet within;  ///< shared: the CPUs it may use when they are in the pool; empty otherwise
+  CpuSet cpus;    ///< as they were set
+  CpuSet within;  ///< the CPUs that it may use when they are in the pool; empty where it does not follow the pool
   CpuSet withheld;
   NodeSet mems;
   CpuSet kubelet_cpus;
@@ -67,9 +73,10 @@ struct DecidedRow {
   std::string phases = {};                     ///< compact JSON; README.md gives its shape
   bool conflict = false;                       ///< the CPUs are the kubelet's, although the ledger contradicts that
   std::string devices = {};                    ///< compact JSON; README.md gives its shape
+  std::vector<HeldCpus> held_cpus = {};        ///< of one that holds something
 };
 
-/// What became of a decision. `state`: the runtime's answer (bound, refused, in_doubt, timed_out); crashed: the
+/// The outcome of a decision. `state`: the runtime's answer (bound, refused, in_doubt, timed_out); crashed: the
 /// container failed, what it held is kept for its next attempt; kept: the same of one that ended otherwise.
 struct OutcomeRow {
   std::int64_t decision = 0;
@@ -89,7 +96,7 @@ struct EndedRow {
   std::string cause;
 };
 
-/// The CPUs that nobody has alone, from a generation on.
+/// The pool that all share, from a generation on.
 struct PoolRow {
   std::uint64_t generation = 0;
   std::int64_t at_ms = 0;
@@ -134,7 +141,7 @@ struct TopologyRow {
   std::vector<Device> devices = {};
 };
 
-/// What decisions are made with, from a generation on.
+/// The version, configuration and plugins with which decisions are made, from a generation on.
 struct SetupRow {
   std::int64_t setup = 0;  ///< its number, never used before
   std::uint64_t generation = 0;
@@ -144,13 +151,13 @@ struct SetupRow {
   std::string plugins;      ///< compact JSON; README.md gives its shape
 };
 
-/// What a column holds.
+/// The value of a column.
 using Value = std::variant<std::int64_t, std::string>;
 /// Columns to be written, by name. The names are the program's own, never input.
 using Columns = std::vector<std::pair<std::string, Value>>;
 
-/// What a decision holds, as a restarted daemon needs it: all columns of the table `allocation` but the number, by
-/// name.
+/// The allocation of a decision, as a restarted daemon needs it: all columns of the table `allocation` but the number,
+/// by name.
 struct AllocationRow {
   std::int64_t decision = 0;
   std::map<std::string, Value> columns;
@@ -175,13 +182,13 @@ struct DenialRow {
 /// A pod sandbox: all columns of the table `pod` but the boot, by name.
 using PodRow = std::map<std::string, Value>;
 
-/// What was told of a NUMA node's capacity: all columns of the table `told_capacity` but the node, by name.
+/// The capacity reported of a NUMA node: all columns of the table `reported_capacity` but the node, by name.
 struct CapacityRow {
   std::uint32_t node = 0;  ///< OS index
   std::map<std::string, Value> columns;
 };
 
-/// When IntegrityCheck begins, for how long it reads at once, and how long it pauses then.
+/// The delay before IntegrityCheck begins, the time that it reads at once, and its pause after that.
 struct IntegrityCheckPace {
   std::chrono::milliseconds delay{0};
   std::chrono::milliseconds slice{100};
@@ -195,24 +202,25 @@ struct StoreOptions {
   std::string boot_id;              ///< of the running kernel; live rows of another boot are ended as "reboot" at open
   std::int64_t now_ms = 0;
   Durability durability = Durability::kNormal;
-  /// Whether what is held can be understood; DATA_LOSS: it cannot, and the file is as damaged as any.
+  /// Checks that what is held can be understood; DATA_LOSS: it cannot, and the file is as damaged as any.
   std::function<Status(Store&)> check_rows = {};
   IntegrityCheckPace integrity_check_pace = {};
   RetentionLimits retention = {};
-  /// Whether open() may make the directory, with mode 0700; otherwise UNAVAILABLE where there is none.
+  /// Lets open() make the directory, with mode 0700; otherwise UNAVAILABLE where there is none.
   bool may_make_directory = true;
 };
 
-/// What happened while the store was opened.
+/// The events of opening the store.
 struct OpenReport {
-  std::filesystem::path set_aside;  ///< where a damaged file went; empty if there was none
-  std::string set_aside_because;    ///< what is wrong with it
+  std::filesystem::path set_aside;  ///< where a file went that cannot be gone on with; empty if there was none
+  std::string set_aside_because;    ///< the reason
+  bool was_too_old = false;         ///< the reason is that its schema is older than the first that is brought forward
   std::uint32_t ended_by_reboot = 0;
   /// The newest generation that was noted in this boot; 0 if none was, or the database has it.
   std::uint64_t newest_lost_generation = 0;
 };
 
-/// What becomes of a file that is there when the database is opened again.
+/// The fate of a file that is there when the database is opened again.
 enum class Leftover : std::uint8_t {
   kKept,      ///< it is the store's own, and written to again
   kReplaced,  ///< it is somebody else's, or has other decisions: it is renamed to state.db.replaced-<ms>
@@ -231,11 +239,11 @@ struct LastNumbers {
   std::uint64_t generation = 0;
 };
 
-/// What was found when the whole file was read.
+/// The findings of reading the whole file.
 struct IntegrityReport {
-  std::string damage;         ///< what is damaged; empty: nothing is
-  std::uint32_t trees = 0;    ///< how many tables and indexes were read
-  std::uint64_t entries = 0;  ///< how many rows of tables and entries of indexes
+  std::string damage;         ///< empty: there is none
+  std::uint32_t trees = 0;    ///< tables and indexes that were read
+  std::uint64_t entries = 0;  ///< rows of tables and entries of indexes that were read
   std::chrono::milliseconds duration{};
 };
 
@@ -245,16 +253,16 @@ struct Moment {
   std::chrono::steady_clock::time_point steady{};
 };
 
-/// What a slice of upkeep did.
-struct Upkeep {
-  bool has_more = false;
-  std::int64_t rows = 0;                  ///< how many it worked on
+/// The work of one retention pass.
+struct RetentionPass {
+  bool has_more = false;                  ///< another pass has something to do at once
+  std::int64_t rows = 0;                  ///< that it worked on
   std::int64_t deleted = 0;               ///< of these: decisions and pool versions
-  std::int64_t deleted_until_ms = 0;      ///< what had ended before then; 0 if nothing was deleted
-  std::vector<std::string> notices = {};  ///< for people: what is unusual about what is deleted
+  std::int64_t deleted_until_ms = 0;      ///< all that is deleted had ended before then; 0 if nothing was deleted
+  std::vector<std::string> notices = {};  ///< for people, where there is something unusual about it
 };
 
-/// How large the history is.
+/// The size of the history.
 struct StoreFigures {
   std::int64_t bytes = 0;                               ///< of the file and the log beside it
   std::optional<std::int64_t> oldest_decision_ms = {};  ///< wall clock; none: there is no decision
@@ -268,8 +276,9 @@ class Store {
  public:
   virtual ~Store() = default;
 
-  /// Opens or makes the database and brings its schema forward. A damaged file is set aside and a new one begun;
-  /// a schema from a newer topolet, a directory that cannot be used, or one that another topoletd uses, is an error.
+  /// Opens or makes the database and brings its schema forward. A file that is damaged, or whose schema is older than
+  /// the first one that is brought forward, is set aside and a new one begun; a schema from a newer topolet, a
+  /// directory that cannot be used, or one that another topoletd uses, is an error.
   static Result<std::unique_ptr<Store>> open(const StoreOptions& options);
 
   /// A database of the same schema in memory, which ends with the store: no directory, no lock, no other reader.
@@ -281,7 +290,7 @@ class Store {
 
   virtual const OpenReport& report() const = 0;
 
-  /// Whether the file, or what SQLite keeps beside it, was removed, replaced or cut behind the store's back.
+  /// Finds out if the file, or what SQLite keeps beside it, was removed, replaced or cut behind the store's back.
   virtual std::optional<FileLoss> find_file_loss() { return std::nullopt; }
   /// Opens the database in the directory again, or begins a new one. A file that knows greater numbers than `last` is
   /// not gone on with either, as they would be given twice. Returns what a file that was there is called now; empty if
@@ -302,12 +311,12 @@ class Store {
 
   /// Returns the decision's number. Ends `supersedes` with cause "superseded"; NOT_FOUND if that holds nothing.
   virtual Result<std::int64_t> add(const DecidedRow& row) = 0;
-  /// An outcome of a decision that holds nothing any more is audited all the same; NOT_FOUND if there is no such
-  /// decision.
+  /// Adds an outcome. That of a decision that holds nothing any more is audited all the same; NOT_FOUND if there is no
+  /// such decision.
   virtual Status add(const OutcomeRow& row) = 0;
-  /// The decision holds nothing from then on; NOT_FOUND if it held nothing before.
+  /// Ends a decision, which holds nothing from then on; NOT_FOUND if it held nothing before.
   virtual Status add(const EndedRow& row) = 0;
-  /// What a decision holds, from now on until it is ended or superseded; in the place of what was there.
+  /// Sets the allocation of a decision, from now on until it is ended or superseded; in the place of the one before.
   virtual Status put_allocation(std::int64_t decision, const Columns& columns) = 0;
   /// Changes some columns of that. NOT_FOUND if the decision holds nothing.
   virtual Status update_allocation(std::int64_t decision, const Columns& columns) = 0;
@@ -315,18 +324,18 @@ class Store {
   virtual Status count_repeat(std::int64_t decision, std::int64_t at_ms) = 0;
   /// Records the shared pool as it is from a generation on. ALREADY_EXISTS if that generation has another pool.
   virtual Status add(const PoolRow& row) = 0;
-  /// Nothing is written if the machine is as it was recorded last in this boot.
+  /// Records the machine, unless it is as it was recorded last in this boot.
   virtual Status add(const TopologyRow& row) = 0;
-  /// Nothing is written if that number was recorded before.
+  /// Records a setup, unless one of that number was recorded before.
   virtual Status add(const SetupRow& row) = 0;
-  /// The generation that the ledger has with what is written. Not every one has a row that tells of it.
+  /// Records the generation that the ledger has with what is written. Not every one has a row that tells of it.
   virtual Status set_generation(std::uint64_t generation) = 0;
 
-  /// `columns` has a "sandbox_id"; in the place of what was known of that sandbox.
+  /// Sets the row of a pod, in the place of the one before. `columns` has a "sandbox_id".
   virtual Status put_pod(const Columns& columns) = 0;
   virtual Status remove_pod(const std::string& sandbox_id) = 0;
 
-  /// In the place of what was told of that NUMA node. It outlives a reboot.
+  /// Sets the capacity reported of a NUMA node, in the place of the one before. It outlives a reboot.
   virtual Status put_capacity(std::uint32_t node, const Columns& columns) = 0;
   virtual Status remove_capacity(std::uint32_t node) = 0;
 
@@ -337,20 +346,20 @@ class Store {
   virtual Result<std::uint64_t> last_generation() = 0;
   /// The highest number ever given to a decision; 0 for a new database.
   virtual Result<std::int64_t> last_decision() = 0;
-  /// Of the newest decision with this event that is about no container; empty if there is none.
+  /// The reason code of the newest decision with this event that is about no container; empty if there is none.
   virtual Result<std::string> last_reason_code(const std::string& event) = 0;
-  /// Made or repeated since then, the oldest first.
+  /// The denials that were made or repeated since then, the oldest first.
   virtual Result<std::vector<DenialRow>> recent_denials(std::int64_t since_ms) {
     static_cast<void>(since_ms);
     return std::vector<DenialRow>();
   }
   /// The highest number ever given to a setup; 0 for a new database.
   virtual Result<std::int64_t> last_setup() = 0;
-  /// A slice of what is to be done to the history while nobody waits, for about so many rows: completes that of an
-  /// older topolet, deletes what is older than it is kept, and shrinks the file.
-  virtual Result<Upkeep> do_upkeep(const Moment& now, std::int64_t rows) = 0;
-  /// As they were at the newest do_upkeep() that looked, some seconds ago at most where upkeep is done; none: it never
-  /// did, or there is no file. Waits for no disk. Any thread.
+  /// Does some of the work on the history while nobody waits, on about so many rows: deletes what is older than it is
+  /// kept, and shrinks the file.
+  virtual Result<RetentionPass> run_retention_pass(const Moment& now, std::int64_t rows) = 0;
+  /// The figures as of the newest run_retention_pass() that looked, some seconds ago at most where it is run; none: it
+  /// never did, or there is no file. Waits for no disk. Any thread.
   virtual std::optional<StoreFigures> figures() const { return std::nullopt; }
   /// Notes, outside of the database, that this generation was acted on, so that a database which lacks it is noticed
   /// when it is opened next. Not synced to the disk. Any thread; the highest counts.

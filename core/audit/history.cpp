@@ -9,14 +9,14 @@
 #include "core/audit/rows.hpp"
 #include "core/base/clock.hpp"
 #include "core/base/rfc3339.hpp"
-#include "core/placement/decide.hpp"
+#include "core/placement/validate.hpp"
 #include "store/retention.hpp"
 
 namespace topolet::audit {
 namespace {
 
 constexpr const char* kPurpose = "read what was held";
-/// Of a database that was begun anew meanwhile, only what is held now tells it.
+/// Tells if a container has ended and is kept. In a database that was begun anew meanwhile, only `allocation` tells it.
 constexpr const char* kIsKept = R"sql(
 SELECT EXISTS (SELECT 1 FROM outcome WHERE decision = ?1 AND state IN ('crashed', 'kept') AND at_ms <= ?2)
     OR EXISTS (SELECT 1 FROM allocation
@@ -138,13 +138,6 @@ Result<std::vector<std::int64_t>> History::held_at(std::int64_t at_ms) const {
                       "WHERE until_ms > ?1 AND until_ms <= ?1 + (2 << span) AND from_ms <= ?1",
                       add, at_ms, kLongestSpan);
   if (!read) return read.error();
-  // What the lifetimes do not tell yet.
-  read =
-      for_each_row(database_,
-                   "SELECT e.decision FROM backfill b JOIN ended e ON e.at_ms > ?1 AND e.decision BETWEEN b.next AND "
-                   "b.last JOIN decided d USING (decision) WHERE b.subject = 'decided' AND d.at_ms <= ?1",
-                   add, at_ms);
-  if (!read) return read.error();
   return std::vector<std::int64_t>(numbers.begin(), numbers.end());
 }
 
@@ -191,10 +184,11 @@ Result<State> History::at(std::int64_t at_ms) const {
   const auto first = store::believable_pruned_until(database_, Clock().wall().count());
   if (!first) return first.error();
   if (at_ms < *first) {
-    return Error{Code::kOutOfRange,
-                 fmt::format("what was held at {} is not known any more: what had ended before {} was deleted "
-                             "(daemon.keep, daemon.keep-mib, topolet prune); ask for a later time",
-                             rfc3339_ms(std::chrono::milliseconds(at_ms)), rfc3339_ms(std::chrono::milliseconds(*first)))};
+    return Error{
+        Code::kOutOfRange,
+        fmt::format("what was held at {} is not known any more: what had ended before {} was deleted "
+                    "(daemon.keep, daemon.keep-mib, topolet prune); ask for a later time",
+                    rfc3339_ms(std::chrono::milliseconds(at_ms)), rfc3339_ms(std::chrono::milliseconds(*first)))};
   }
   const auto numbers = held_at(at_ms);
   if (!numbers) return numbers.error();

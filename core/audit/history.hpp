@@ -1,4 +1,4 @@
-// What is and was held, exactly as it was at each moment.
+// The allocations of now and of the past, exactly as they were at each moment.
 #pragma once
 
 #include <cstdint>
@@ -22,13 +22,14 @@ class State {
   State(std::map<std::int64_t, Record> held, std::optional<PoolRecord> pool)
       : held_(std::move(held)), pool_(std::move(pool)) {}
 
-  /// By decision.
+  /// The records by decision.
   const std::map<std::int64_t, Record>& held() const { return held_; }
   const std::optional<PoolRecord>& pool() const { return pool_; }
 
-  /// Where it runs.
+  /// The CPUs on which it runs.
   CpuSet cpus_of(const Record& record) const;
-  /// What is kept idle for it: of what was withheld when it was decided, nobody has taken it and it is not free again.
+  /// The CPUs that are kept idle for it: of those withheld when it was decided, the ones that nobody has taken and that
+  /// are not free again.
   CpuSet withheld_of(const Record& record) const;
 
   void add(Record record);
@@ -45,10 +46,10 @@ class History {
  public:
   explicit History(const store::Database& database) : database_(database) {}
 
-  /// What was held at that time: all that was decided until then, and had not ended.
+  /// Reads all that was held at that time: decided until then, and not ended.
   Result<State> at(std::int64_t at_ms) const;
 
-  /// A decision; NOT_FOUND if there is none with this number.
+  /// Reads a decision; NOT_FOUND if there is none with this number.
   Result<Record> decision(std::int64_t number) const;
 
   const store::Database& database() const { return database_; }

@@ -13,7 +13,7 @@
 namespace topolet::audit {
 namespace {
 
-/// What one change of the ledger did.
+/// The effects of one change of the ledger.
 struct Step {
   struct Decided {
     std::int64_t decision = 0;

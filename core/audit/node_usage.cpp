@@ -20,8 +20,8 @@ NodeSet nodes_of(const MachineRecord& machine, const CpuSet& cpus) {
   return nodes;
 }
 
-/// What is booked of the memory that containers request, by decision: those of a pod whose requests are one estimate
-/// have it once. What is kept for a container that has ended is free, and its part of the estimate the others'.
+/// Counts the memory that containers request, by decision: those of a pod whose requests are one estimate have it once.
+/// A container that has ended and is kept has none, and its part of the estimate is the others'.
 std::map<std::int64_t, std::int64_t> booked_memory(const State& state) {
   std::map<std::string, std::vector<std::pair<std::int64_t, placement::Workload>>> pods;
   std::map<std::int64_t, std::int64_t> booked;
@@ -44,7 +44,7 @@ std::map<std::int64_t, std::int64_t> booked_memory(const State& state) {
   return booked;
 }
 
-/// What is kept for the next attempt of a container yields to others, and so counts as free.
+/// Finds the CPUs that are kept for the next attempt of a container, which yield to others and so count as free.
 CpuSet kept_cpus(const MachineRecord& machine, const State& state) {
   CpuSet kept;
   for (const auto& [decision, record] : state.held()) {

@@ -1,4 +1,4 @@
-// What of each NUMA node is in use.
+// The use of each NUMA node.
 #pragma once
 
 #include <cstdint>

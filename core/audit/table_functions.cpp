@@ -28,7 +28,7 @@ using Rows = Result<std::vector<CellRow>>;
 
 std::int64_t count_of(const CpuSet& cpus) { return static_cast<std::int64_t>(cpus.size()); }
 
-/// What is left out is `otherwise`.
+/// Reads a time; `otherwise` if it is left out.
 Result<std::int64_t> time_of(const Cell& cell, std::int64_t otherwise) {
   if (std::holds_alternative<std::monostate>(cell)) return otherwise;
   if (const auto* const number = std::get_if<std::int64_t>(&cell)) return *number;
@@ -183,7 +183,7 @@ Rows judged_rows(const store::Database& database, const CellRow& arguments) {
   return rows;
 }
 
-/// Of two lists of CPUs or nodes: 1 if they have one in common.
+/// Gives 1 if two lists of CPUs or nodes have one in common.
 Result<store::Cell> cpus_overlap(const CellRow& arguments) {
   CpuSet sets[2];
   for (int i = 0; i < 2; ++i) {
@@ -196,7 +196,7 @@ Result<store::Cell> cpus_overlap(const CellRow& arguments) {
   return store::Cell(std::int64_t{sets[0].intersects(sets[1])});
 }
 
-/// What two lists of CPUs or nodes have in common.
+/// Gives the CPUs or nodes that two lists have in common.
 Result<store::Cell> cpus_common(const CellRow& arguments) {
   CpuSet sets[2];
   for (int i = 0; i < 2; ++i) {

@@ -14,7 +14,7 @@ Status show_held(const Invocation& invocation) {
   if (!at) return at.error();
   const auto database = StateDatabase::open(invocation);
   if (!database) return database.error();
-  if (Status ready = (*database)->require_history(); !ready) return ready;
+  if (Status ready = (*database)->require_newest_schema(); !ready) return ready;
   return (*database)->print("nothing was held then, as far as the database tells",
                             "SELECT namespace, pod, container, attempt, substr(container_id, 1, 12) AS id, mode, cpus, "
                             "withheld, mems, since, reason, decision FROM held_at(?1) "

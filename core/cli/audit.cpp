@@ -98,23 +98,16 @@ constexpr Part kEndedForPeople{
     "'ended'",
     "e.cause"};
 
-/// Selects the decisions that are found by pod or by event. In an older topolet's history, a part may have to be
-/// searched by its numbers: without CROSS JOIN and NOT INDEXED, SQLite makes an index of all decisions for it, each
-/// time.
+/// Writes the conditions on the decisions that are found by pod or by event.
 std::string found_by_index(const Filter& filter, const Part& part) {
   std::string conditions;
   if (!filter.pod.empty()) {
-    conditions += fmt::format(
-        " AND {} IN (SELECT decision FROM pod_history WHERE pod_name = ?4 UNION SELECT f.decision FROM backfill b "
-        "CROSS JOIN decided f NOT INDEXED ON f.decision BETWEEN b.next AND b.last WHERE f.pod_name = ?4)",
-        part.decision);
+    conditions += fmt::format(" AND {} IN (SELECT decision FROM pod_history WHERE pod_name = ?4)", part.decision);
   }
   const bool has_history = filter.event != "placed" && filter.event != "bound" && filter.event != "ended";
   if (!filter.event.empty() && has_history) {
     conditions += fmt::format(
-        " AND {} IN (SELECT decision FROM (SELECT decision FROM event_history WHERE event = ?6 AND at_ms >= ?1 AND "
-        "at_ms <= ?2 {}) UNION "
-        "SELECT f.decision FROM backfill b CROSS JOIN decided f NOT INDEXED ON f.decision BETWEEN b.next AND b.last)",
+        " AND {} IN (SELECT decision FROM event_history WHERE event = ?6 AND at_ms >= ?1 AND at_ms <= ?2 {})",
         part.decision, filter.is_by_event_only() ? "ORDER BY at_ms DESC, decision DESC LIMIT ?3" : "");
   }
   return conditions;
@@ -330,7 +323,7 @@ Status show_audit(const Invocation& invocation) {
   if (!filter) return filter.error();
   const auto database = StateDatabase::open(invocation);
   if (!database) return database.error();
-  if (Status ready = (*database)->require_history(); !ready) return ready;
+  if (Status ready = (*database)->require_newest_schema(); !ready) return ready;
   if (Status added = add_cpus(invocation, (*database)->connection(), *filter); !added) return added;
   if (invocation.has("follow")) return follow(invocation, **database, *filter);
   auto statement = (*database)->connection().prepare(query_of(*filter), StateDatabase::kPurpose);

@@ -15,7 +15,7 @@
 #include "core/cli/options.hpp"
 #include "core/cli/output.hpp"
 #include "core/cli/table.hpp"
-#include "core/engine/state/told_capacity.hpp"
+#include "core/engine/state/reported_capacity.hpp"
 
 namespace topolet::cli {
 namespace {
@@ -61,11 +61,11 @@ Result<std::int64_t> told_duration_of(const Invocation& invocation) {
   }
   const auto duration = audit::parse_duration(invocation.text("for"));
   if (!duration) return Error{Code::kInvalidArgument, "--for: " + duration.error().message};
-  constexpr std::int64_t kLongest = std::chrono::milliseconds(engine::kLongestTold).count();
+  constexpr std::int64_t kLongest = std::chrono::milliseconds(engine::kLongestReport).count();
   if (*duration > 0 && *duration <= kLongest) return *duration;
   return Error{Code::kInvalidArgument,
                fmt::format("--for must be more than 0 and at most {} days, not {}; tell it again while it lasts",
-                           engine::kLongestTold.count() / 24, invocation.text("for"))};
+                           engine::kLongestReport.count() / 24, invocation.text("for"))};
 }
 
 Result<SetCapacityResponse> change_capacity(const Invocation& invocation, SetCapacityRequest request) {
@@ -83,7 +83,8 @@ nlohmann::ordered_json to_json(const control::v1::Capacity& capacity) {
                                  {"source", capacity.source()},
                                  {"below_since", nullptr},
                                  {"missing_cpus", capacity.missing_cpus()}};
-  if (capacity.below_since_ms() != 0) json["below_since"] = rfc3339_ms(std::chrono::milliseconds(capacity.below_since_ms()));
+  if (capacity.below_since_ms() != 0)
+    json["below_since"] = rfc3339_ms(std::chrono::milliseconds(capacity.below_since_ms()));
   return json;
 }
 

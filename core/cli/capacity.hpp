@@ -1,4 +1,4 @@
-// The texts in which told capacities are shown.
+// How reported capacities are written.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

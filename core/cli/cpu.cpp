@@ -74,11 +74,8 @@ Status show_cpu(const Invocation& invocation) {
   if (!at) return at.error();
   const auto database = StateDatabase::open(invocation);
   if (!database) return database.error();
-  if (Status ready = (*database)->require_history(); !ready) return ready;
-  const auto knows_seen = (*database)->has_column("allocation", "seen_on");
-  if (!knows_seen) return knows_seen.error();
-  const bool is_seen_now = *knows_seen && invocation.text("at") == "now";
-  const auto rows = (*database)->table(is_seen_now ? kOnCpuNow : kOnCpu, std::int64_t{*cpu}, *at);
+  if (Status ready = (*database)->require_newest_schema(); !ready) return ready;
+  const auto rows = (*database)->table(invocation.text("at") == "now" ? kOnCpuNow : kOnCpu, std::int64_t{*cpu}, *at);
   if (!rows) return rows.error();
   if (!rows->rows.empty()) return (*database)->print({}, *rows);
   const auto unused = describe_unused((*database)->connection(), *cpu, *at);

@@ -75,7 +75,7 @@ Status show_denials(const Invocation& invocation) {
   }
   const auto database = StateDatabase::open(invocation);
   if (!database) return database.error();
-  if (Status ready = (*database)->require_history(); !ready) return ready;
+  if (Status ready = (*database)->require_newest_schema(); !ready) return ready;
   return (*database)->print("nothing was denied in that time", sql, range->since_ms, range->until_ms);
 }
 

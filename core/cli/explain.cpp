@@ -215,19 +215,16 @@ Result<FoundDecision> decision_asked_for(const StateDatabase& database, const In
   return FoundDecision{.decision = invocation.value<std::int64_t>("decision")};
 }
 
-/// Databases of older versions have none.
+/// The warnings that were logged of the annotations of the pod that a decision is about.
 Result<std::vector<std::string>> warnings_of(const StateDatabase& database, std::int64_t decision) {
-  const auto has_warned = database.has_column("pod", "warned");
-  if (!has_warned) return has_warned.error();
   std::vector<std::string> warnings;
-  if (!*has_warned) return warnings;
   const auto found = database.table(kWarned, decision);
   if (!found) return found.error();
   for (std::size_t row = 0; row < found->rows.size(); ++row) warnings.push_back(text(*found, row, "warning"));
   return warnings;
 }
 
-/// `now`: the rest of its row in `allocation`. Databases of older versions do not tell.
+/// Tells into what a container is squeezed. `now`: the rest of its row in `allocation`.
 std::optional<Squeezed> squeezed_of(const Table& now) {
   if (now.rows.empty() || text(now, 0, "squeezed").empty()) return std::nullopt;
   const std::string mode = text(now, 0, "mode");
@@ -325,7 +322,7 @@ Status explain(const Invocation& invocation) {
   }
   const auto database = StateDatabase::open(invocation);
   if (!database) return database.error();
-  if (Status ready = (*database)->require_history(); !ready) return ready;
+  if (Status ready = (*database)->require_newest_schema(); !ready) return ready;
   const auto found = decision_asked_for(**database, invocation);
   if (!found) return found.error();
   const auto explanation = explanation_of(**database, *found);

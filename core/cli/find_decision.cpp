@@ -18,9 +18,7 @@ constexpr std::size_t kMostListed = 20;
 constexpr std::size_t kShortestId = 3;
 /// Tables with an index that begins with the name of a pod: its uid, or its name.
 constexpr std::string_view kDecidedTable = "decided";
-constexpr std::string_view kHistory =
-    "(SELECT pod_name, container, pod_namespace FROM pod_history UNION ALL SELECT d.pod_name, d.container, "
-    "d.pod_namespace FROM backfill b CROSS JOIN decided d NOT INDEXED ON d.decision BETWEEN b.next AND b.last)";
+constexpr std::string_view kHistoryTable = "pod_history";
 
 struct Match {
   std::int64_t decision = 0;
@@ -58,15 +56,11 @@ bool fits(const Match& match, const std::vector<std::string>& parts) {
   }
 }
 
-/// Returns what follows FROM to select the newest decisions on containers whose names meet the condition. In an older
-/// topolet's history, a part may have to be searched by its numbers: without CROSS JOIN and NOT INDEXED, SQLite makes
-/// an index of all decisions for it, each time.
+/// Writes what follows FROM in a query for the newest decisions on containers whose names meet the condition.
 std::string named(const std::string& condition) {
   return fmt::format(
-      "decided WHERE decision IN (SELECT decision FROM (SELECT decision FROM pod_history WHERE {0} "
-      "ORDER BY decision DESC LIMIT {1}) UNION SELECT decision FROM (SELECT d.decision FROM backfill b "
-      "CROSS JOIN decided d NOT INDEXED ON d.decision BETWEEN b.next AND b.last WHERE {0} "
-      "ORDER BY d.decision DESC LIMIT {1})) ORDER BY decision DESC",
+      "decided WHERE decision IN (SELECT decision FROM pod_history WHERE {} ORDER BY decision DESC LIMIT {}) "
+      "ORDER BY decision DESC",
       condition, kMostRows);
 }
 
@@ -118,12 +112,12 @@ class Finder {
     }
     if (parts.size() == 2) {
       const Status added = add(matches, named("pod_name = ?1 AND container = ?2"), parts[0], parts[1]);
-      return added ? add_containers(matches, kHistory, "pod_namespace = ?1 AND pod_name = ?2", parts[0], parts[1])
+      return added ? add_containers(matches, kHistoryTable, "pod_namespace = ?1 AND pod_name = ?2", parts[0], parts[1])
                    : added;
     }
     if (parts.size() != 1) return {};
     const Status added = add(matches, named("container = ?1"), parts[0]);
-    return added ? add_containers(matches, kHistory, "pod_name = ?1", parts[0]) : added;
+    return added ? add_containers(matches, kHistoryTable, "pod_name = ?1", parts[0]) : added;
   }
 
   /// A create's container id is in its outcome, as it is not known yet when it is decided.

@@ -66,9 +66,7 @@ constexpr const char* kLostCpus =
 /// Nothing was seen of the past.
 Result<LostByDecision> read_lost(const StateDatabase& database, bool is_now) {
   LostByDecision seen;
-  const auto has_seen = database.has_column("allocation", "seen_on");
-  if (!has_seen) return has_seen.error();
-  if (!*has_seen || !is_now) return seen;
+  if (!is_now) return seen;
   Status read = audit::for_each_row(database.connection(), kLostCpus, [&](const store::Statement& row) -> Status {
     LostCpus& of = seen[row.integer(0)];
     of.lost = row.text(1);
@@ -178,7 +176,7 @@ Status show_map(const Invocation& invocation) {
   if (!at) return at.error();
   const auto database = StateDatabase::open(invocation);
   if (!database) return database.error();
-  if (Status ready = (*database)->require_history(); !ready) return ready;
+  if (Status ready = (*database)->require_newest_schema(); !ready) return ready;
   if (invocation.has("watch")) return watch(**database);
   const auto map = read_map(**database, *at, !has_time);
   if (!map) return map.error();

@@ -28,7 +28,7 @@ Status show_moves(const Invocation& invocation) {
   if (!range) return range.error();
   const auto database = StateDatabase::open(invocation);
   if (!database) return database.error();
-  if (Status ready = (*database)->require_history(); !ready) return ready;
+  if (Status ready = (*database)->require_newest_schema(); !ready) return ready;
   return (*database)->print("nobody was moved in that time", kMoves, range->since_ms, range->until_ms);
 }
 

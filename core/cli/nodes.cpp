@@ -18,14 +18,9 @@ SELECT node, cpus, exclusive - lost_exclusive AS exclusive{1}, withheld, reserve
        printf('%.1f GiB', memory_request_bytes / 1073741824.0) AS "memory requests"
 FROM {2} LEFT JOIN {3} ON told_node = node ORDER BY node)sql";
 
-/// With how many of the CPUs that one container each was given alone were seen last not to be so. Nothing was seen of
-/// the past.
-constexpr const char* kUsageNow =
-    "(SELECT n.*, (SELECT coalesce(sum(cpu_count(cpus_common(p.cpus, n.cpus))), 0) FROM current_placements p "
-    "WHERE p.mode IN ('overruled', 'drifted', 'overlapped')) AS lost_exclusive, n.largest_exclusive AS possible "
-    "FROM node_usage_at(?1, ?2) n)";
-/// The same less the CPUs on which containers stay whatever they are told.
-constexpr const char* kUsageNowWithStuck = R"sql(
+/// The use of nodes now: with the number of exclusive CPUs that were seen last not to be so, and less the CPUs on which
+/// containers stay whatever they are told. Nothing was seen of the past.
+constexpr const char* kUsageNow = R"sql(
 (SELECT n.*, (SELECT coalesce(sum(cpu_count(cpus_common(p.cpus, n.cpus))), 0) FROM current_placements p
               WHERE p.mode IN ('overruled', 'drifted', 'overlapped')) AS lost_exclusive,
         max(0, min(n.largest_exclusive, n.pool - coalesce(cpu_count(cpus_common(n.cpus, (
@@ -39,11 +34,11 @@ constexpr const char* kUsage =
     "(SELECT n.*, 0 AS lost_exclusive, n.largest_exclusive AS possible FROM node_usage_at(?1, ?2) n)";
 constexpr const char* kLostForPeople = ", lost_exclusive AS \"exclusive lost\"";
 
-/// The current capacity values of nodes; those of the past are in the audit.
-constexpr const char* kTold =
+/// The capacities that are reported of nodes now; those of the past are in the audit.
+constexpr const char* kReported =
     "(SELECT node AS told_node, milli AS told_milli, until_ms AS told_until_ms, source AS told_source "
-    "FROM told_capacity WHERE until_ms > ?1)";
-constexpr const char* kNothingTold =
+    "FROM reported_capacity WHERE until_ms > ?1)";
+constexpr const char* kNothingReported =
     "(SELECT NULL AS told_node, NULL AS told_milli, NULL AS told_until_ms, NULL AS told_source)";
 constexpr const char* kToldForPeople =
     R"sql(, told_milli / 1000.0 AS "CPUs told",
@@ -71,38 +66,22 @@ SELECT nodes AS node, address AS "PCI address", replace(group_concat(DISTINCT ki
 FROM devices_at(?1) GROUP BY CASE address WHEN '' THEN name ELSE address END
 ORDER BY CAST(nodes AS INTEGER), nodes, address, name)sql";
 
-/// The table to join with. A database of an older version tells nothing.
-Result<const char*> told_capacities(const StateDatabase& database, bool is_now) {
-  const auto has_told = database.has_column("told_capacity", "milli");
-  if (!has_told) return has_told.error();
-  return *has_told && is_now ? kTold : kNothingTold;
-}
-
-/// The other table.
-Result<const char*> usage(const StateDatabase& database, bool is_now) {
-  const auto has_seen = database.has_column("allocation", "seen_on");
-  if (!has_seen) return has_seen.error();
-  if (!*has_seen || !is_now) return kUsage;
-  const auto has_stuck = database.has_column("allocation", "stuck");
-  if (!has_stuck) return has_stuck.error();
-  return *has_stuck ? kUsageNowWithStuck : kUsageNow;
-}
-
-/// The relations that the tables of nodes are made of.
+/// The SQL that the tables of nodes are made of.
 struct Sources {
   const char* usage;
-  const char* told;
+  const char* reported;
 };
 
 Status show_to_people(const StateDatabase& database, const Sources& from, const std::string& nothing, std::int64_t at,
                       std::int64_t min_shared_cpus) {
-  const auto some = database.table(fmt::format("SELECT ?1 FROM {} WHERE told_node IS NOT NULL LIMIT 1", from.told), at);
+  const auto some =
+      database.table(fmt::format("SELECT ?1 FROM {} WHERE told_node IS NOT NULL LIMIT 1", from.reported), at);
   if (!some) return some.error();
   const auto lost =
       database.table(fmt::format("SELECT 1 FROM {} WHERE lost_exclusive > 0", from.usage), at, min_shared_cpus);
   if (!lost) return lost.error();
   const std::string nodes = fmt::format(kForPeople, some->rows.empty() ? "" : kToldForPeople,
-                                        lost->rows.empty() ? "" : kLostForPeople, from.usage, from.told);
+                                        lost->rows.empty() ? "" : kLostForPeople, from.usage, from.reported);
   if (Status shown = database.print(nothing, nodes, at, min_shared_cpus); !shown) return shown;
   const auto devices = database.table(kDevicesForPeople, at);
   if (!devices) return devices.error();
@@ -113,7 +92,7 @@ Status show_to_people(const StateDatabase& database, const Sources& from, const 
 
 Status show_to_programs(const StateDatabase& database, const Sources& from, Format format, const std::string& nothing,
                         std::int64_t at, std::int64_t min_shared_cpus) {
-  auto nodes = database.table(fmt::format(kForPrograms, from.usage, from.told), at, min_shared_cpus);
+  auto nodes = database.table(fmt::format(kForPrograms, from.usage, from.reported), at, min_shared_cpus);
   if (!nodes) return nodes.error();
   for (Row& row : nodes->rows) {
     if (format == Format::kCsv) continue;  // it has texts only
@@ -143,14 +122,11 @@ Status show_nodes(const Invocation& invocation) {
   if (!config) return config.error();
   const auto database = StateDatabase::open(invocation);
   if (!database) return database.error();
-  if (Status ready = (*database)->require_history(); !ready) return ready;
+  if (Status ready = (*database)->require_newest_schema(); !ready) return ready;
   const std::string nothing = "the database does not tell what machine this is; topoletd records it when it starts";
   const std::int64_t min_shared_cpus{config->placement.rules.min_shared_cpus};
-  const auto told = told_capacities(**database, invocation.text("at") == "now");
-  if (!told) return told.error();
-  const auto used = usage(**database, invocation.text("at") == "now");
-  if (!used) return used.error();
-  const Sources from{*used, *told};
+  const bool is_now = invocation.text("at") == "now";
+  const Sources from{is_now ? kUsageNow : kUsage, is_now ? kReported : kNothingReported};
   return *format == Format::kTable ? show_to_people(**database, from, nothing, *at, min_shared_cpus)
                                    : show_to_programs(**database, from, *format, nothing, *at, min_shared_cpus);
 }

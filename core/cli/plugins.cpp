@@ -42,7 +42,8 @@ std::string abi_of(const Plugin& plugin) {
 
 std::string reason_of(const Plugin& plugin) {
   if (plugin.trial_at_ms() == 0) return plugin.reason();
-  return fmt::format("{}; from {} on it is tried again", plugin.reason(), rfc3339_ms(std::chrono::milliseconds(plugin.trial_at_ms())));
+  return fmt::format("{}; from {} on it is tried again", plugin.reason(),
+                     rfc3339_ms(std::chrono::milliseconds(plugin.trial_at_ms())));
 }
 
 std::string format_text(const ListPluginsResponse& list) {

@@ -11,9 +11,9 @@
 #include "core/cli/options.hpp"
 #include "core/cli/state_database.hpp"
 #include "store/retention.hpp"
+#include "store/retention_pace.hpp"
 #include "store/schema.hpp"
 #include "store/state_directory.hpp"
-#include "store/upkeep_pace.hpp"
 
 namespace topolet::cli {
 namespace {
@@ -41,14 +41,7 @@ Result<store::Database> open_to_write(const Invocation& invocation, const fs::pa
   auto database = store::Database::open(file, store::Database::Access::kReadWrite);
   if (!database) return database.error();
   if (Status usable = store::check_writable(*database); !usable) return usable.error();
-  const auto version = database->integer("PRAGMA user_version", "read the schema version");
-  if (!version) return version.error();
-  if (const std::int64_t newest = store::migrations().back().version; *version < newest) {
-    return Error{Code::kFailedPrecondition,
-                 fmt::format("'{}' has schema version {}, and pruning needs {}; start this version of topoletd once "
-                             "with it",
-                             file.string(), *version, newest)};
-  }
+  if (Status newest = store::check_newest(*database, "pruning"); !newest) return newest.error();
   if (Status set = database->execute("PRAGMA foreign_keys = ON", "prune"); !set) return set.error();
   return database;
 }
@@ -63,14 +56,14 @@ Result<std::int64_t> prune_in_transaction(store::Database& database, std::int64_
 
 /// As topoletd does it, which may be writing.
 Status prune(store::Database& database, std::int64_t mark_ms) {
-  store::UpkeepPace pace;
+  store::RetentionPace pace;
   while (true) {
     const auto began = std::chrono::steady_clock::now();
     const auto deleted = prune_in_transaction(database, mark_ms, pace.rows());
     if (!deleted) return deleted.error();
     if (*deleted == 0) return {};
     pace.note({.has_more = true, .rows = *deleted, .deleted = *deleted}, std::chrono::steady_clock::now() - began);
-    std::this_thread::sleep_for(store::UpkeepPace::kPause);
+    std::this_thread::sleep_for(store::RetentionPace::kPause);
   }
 }
 
@@ -81,7 +74,7 @@ std::string decisions(std::int64_t count) { return fmt::format("{} decision{}", 
 /// Writes the file anew without its free pages.
 Status compact(store::Database& database) {
   Status done = database.execute("PRAGMA auto_vacuum = INCREMENTAL; VACUUM", "compact the database");
-  if (done) database.fold_log();
+  if (done) database.checkpoint();
   return done;
 }
 
@@ -113,8 +106,8 @@ Status prune(const Invocation& invocation) {
   }
   const auto forecast = store::forecast_prune(*database, *mark);
   if (!forecast) return forecast.error();
-  const std::string what =
-      fmt::format("{} that had ended before {}", decisions(forecast->decisions), rfc3339_ms(std::chrono::milliseconds(*mark)));
+  const std::string what = fmt::format("{} that had ended before {}", decisions(forecast->decisions),
+                                       rfc3339_ms(std::chrono::milliseconds(*mark)));
   if (invocation.has("dry-run")) {
     fmt::print("would delete {}, and keep {}\n", what, forecast->decisions_left);
     return {};

@@ -13,6 +13,7 @@
 #include "core/base/escape.hpp"
 #include "core/base/file_exists.hpp"
 #include "core/cli/options.hpp"
+#include "store/schema.hpp"
 
 namespace topolet::cli {
 namespace {
@@ -70,22 +71,7 @@ Result<std::unique_ptr<StateDatabase>> StateDatabase::open(const Invocation& inv
   return database;
 }
 
-Status StateDatabase::require_history() const {
-  constexpr std::int64_t kVersion = 5;
-  const auto version = connection_.integer("PRAGMA user_version", "read the schema version");
-  if (!version) return version.error();
-  if (*version >= kVersion) return {};
-  return Error{Code::kFailedPrecondition,
-               fmt::format("'{}' has schema version {}, and this command needs {}; start this version of topoletd once "
-                           "with it",
-                           connection_.path(), *version, kVersion)};
-}
-
-Result<bool> StateDatabase::has_column(const std::string& table, const std::string& column) const {
-  const auto found = this->table("SELECT 1 FROM pragma_table_info(?1) WHERE name = ?2", table, column);
-  if (!found) return found.error();
-  return !found->rows.empty();
-}
+Status StateDatabase::require_newest_schema() const { return store::check_newest(connection_, "this command"); }
 
 StateDatabase::StateDatabase(const Invocation& invocation, std::chrono::seconds timeout, store::Database connection)
     : invocation_(invocation), deadline_(timeout), connection_(std::move(connection)) {

@@ -27,10 +27,8 @@ class StateDatabase {
   const store::Database& connection() const { return connection_; }
   store::Database& connection() { return connection_; }
 
-  /// FAILED_PRECONDITION if the schema is too old to tell what was held when.
-  Status require_history() const;
-  /// Returns true if a table has this column: databases of older versions lack some, or the table.
-  Result<bool> has_column(const std::string& table, const std::string& column) const;
+  /// FAILED_PRECONDITION if an older topoletd wrote the database: it may lack tables and columns.
+  Status require_newest_schema() const;
 
   /// All rows of a statement with its parameters, for few of them.
   template <class... Values>

@@ -201,7 +201,10 @@ Status Daemon::open_store(const config::Options& options) {
   if (!opened) return opened.error();
   store_ = *std::move(opened);
   const store::OpenReport& report = store_->report();
-  if (!report.set_aside.empty()) {
+  if (report.was_too_old) {
+    log_->warn("the state database was moved to {} and a new one was created; what runs is read from the runtime: {}",
+               report.set_aside.string(), report.set_aside_because);
+  } else if (!report.set_aside.empty()) {
     log_->error("the state database was damaged; it was moved to {} and a new one was created: {}",
                 report.set_aside.string(), report.set_aside_because);
   }

@@ -8,7 +8,7 @@
 #include "core/base/text.hpp"
 #include "core/daemon/foreign_handlers.hpp"
 #include "core/daemon/overlaps.hpp"
-#include "core/engine/state/told_capacity.hpp"
+#include "core/engine/state/reported_capacity.hpp"
 
 namespace topolet::daemon {
 namespace {

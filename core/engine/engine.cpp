@@ -228,7 +228,7 @@ EngineSummary Engine::Impl::summarise() const {
     add_trouble(allocation, summary);
   }
   add_waiting(ledger, summary);
-  for (const auto& [node, told] : ledger.told_capacities())
+  for (const auto& [node, told] : ledger.reported_capacities())
     summary.capacities.push_back({told, nominal_milli(placer.topology().get(), node)});
   return summary;
 }
@@ -293,7 +293,7 @@ void Engine::Impl::tick() {
   loop->after(kTick, [this] { tick(); });
   follow_clock();
   awaited_outcomes.expire();
-  if (!committer.ledger().told_capacities().empty()) committer.commit(event::CapacityTimePassed{});
+  if (!committer.ledger().reported_capacities().empty()) committer.commit(event::CapacityTimePassed{});
   if (!reconciled) return;
   reconciler.expire();
   mover.resolve_unfinished_starts();

@@ -31,8 +31,8 @@
 #include "core/engine/state/audit_event.hpp"
 #include "core/engine/state/cpu_inventory.hpp"
 #include "core/engine/state/observer.hpp"
+#include "core/engine/state/reported_capacity.hpp"
 #include "core/engine/state/setup.hpp"
-#include "core/engine/state/told_capacity.hpp"
 #include "core/engine/state/writer_options.hpp"
 #include "core/operations/operation.hpp"
 #include "core/operations/runtime.hpp"
@@ -45,9 +45,9 @@ class Store;
 
 namespace topolet::engine {
 
-/// A told capacity with what it is compared to.
+/// A reported capacity with what it is compared to.
 struct NodeCapacity {
-  ToldCapacity told;
+  ReportedCapacity told;
   std::int64_t nominal_milli = 0;
 };
 

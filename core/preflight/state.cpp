@@ -46,10 +46,10 @@ void check_state(Report& report) {
     if (const auto full = describe_full_disk(directory)) report.warning(option, *full);
     return;
   }
-  const bool is_damaged = usable.error().code == Code::kDataLoss;
+  const bool is_set_aside = usable.error().code == Code::kDataLoss || usable.error().code == store::kTooOld;
   report.warning(option,
                  fmt::format("{}; {}", usable.error().message,
-                             is_damaged ? "topoletd would move it away and create a new one" : kWithoutDatabase));
+                             is_set_aside ? "topoletd would move it away and create a new one" : kWithoutDatabase));
 }
 
 }  // namespace topolet::preflight

@@ -61,8 +61,8 @@ class RecordingStore final : public store::Store {
   Result<std::int64_t> last_decision() override { return store_.last_decision(); }
   Result<std::string> last_reason_code(const std::string& event) override { return store_.last_reason_code(event); }
   Result<std::int64_t> last_setup() override { return store_.last_setup(); }
-  Result<store::Upkeep> do_upkeep(const store::Moment& now, std::int64_t rows) override {
-    return store_.do_upkeep(now, rows);
+  Result<store::RetentionPass> run_retention_pass(const store::Moment& now, std::int64_t rows) override {
+    return store_.run_retention_pass(now, rows);
   }
   void note_generation(std::uint64_t generation) override {
     if (!killed_()) store_.note_generation(generation);

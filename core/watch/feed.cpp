@@ -57,7 +57,7 @@ void Feed::on_loaded(const engine::Ledger& ledger) {
   all.set_generation(ledger.generation());
   *all.mutable_cpus() = cpus_of(inventory_, ledger.pool(), ledger.free_isolated());
   for (const auto& [key, allocation] : ledger.allocations()) *all.add_changed() = container_of(allocation);
-  for (const auto& [node, told] : ledger.told_capacities()) *all.add_capacities() = capacity_of(told);
+  for (const auto& [node, told] : ledger.reported_capacities()) *all.add_capacities() = capacity_of(told);
   boost::asio::post(thread_->pool, [this, all = std::move(all)] { state_.apply(all); });
 }
 

@@ -143,7 +143,7 @@ v1::Cpus cpus_of(const engine::CpuInventory& inventory, const CpuSet& pool, cons
   return cpus;
 }
 
-v1::Capacity capacity_of(const engine::ToldCapacity& told) {
+v1::Capacity capacity_of(const engine::ReportedCapacity& told) {
   v1::Capacity capacity;
   capacity.set_node(told.node);
   capacity.set_effective_cpu_milli(told.milli);

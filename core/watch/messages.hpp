@@ -14,7 +14,7 @@ namespace topolet::watch {
 
 v1::Container container_of(const engine::Allocation& allocation);
 v1::ContainerKey key_of(const placement::ContainerKey& key);
-v1::Capacity capacity_of(const engine::ToldCapacity& told);
+v1::Capacity capacity_of(const engine::ReportedCapacity& told);
 v1::Machine machine_of(const topology::Topology& topology);
 v1::Cpus cpus_of(const engine::CpuInventory& inventory, const CpuSet& pool, const CpuSet& free_isolated);
 

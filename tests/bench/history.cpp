@@ -22,8 +22,8 @@
 #include "core/base/result.hpp"
 #include "core/base/unique_fd.hpp"
 #include "store/retention.hpp"
+#include "store/retention_pace.hpp"
 #include "store/store.hpp"
-#include "store/upkeep_pace.hpp"
 #include "tests/bench/program.hpp"
 #include "tests/bench/statistics.hpp"
 
@@ -130,6 +130,7 @@ class Traffic {
         pool_.erase(*cpu);
       }
       placed.mode = "exclusive";
+      placed.held_cpus = {{"exclusive", placed.cpus}};
     } else {
       placed.mode = "shared";
       placed.within = cpus_of(static_cast<std::uint32_t>(random_() % kNodes));
@@ -264,15 +265,15 @@ nlohmann::json measure_commands(const fs::path& directory, std::int64_t decision
   return json;
 }
 
-/// So many decisions as come in an hour, each written in a transaction of its own as in topoletd, with the upkeep that
-/// its writer does between. Faster than in topoletd, where there is more time for upkeep.
+/// So many decisions as come in an hour, each written in a transaction of its own as in topoletd, with the retention
+/// passes that its writer makes between. Faster than in topoletd, where there is more time for them.
 nlohmann::json measure_retention(const fs::path& directory, std::int64_t decisions, std::int64_t keep_mib) {
   const auto store = open_store(directory, {.keep_bytes = keep_mib << 20});
   const fs::path file = directory / "state.db";
   const std::int64_t begin = now_ms();
   constexpr int kPerSecond = 200;
   Traffic traffic(*store);
-  store::UpkeepPace pace;
+  store::RetentionPace pace;
   std::uintmax_t largest = 0;
   std::vector<double> slices;
   std::int64_t deleted = 0;
@@ -282,8 +283,8 @@ nlohmann::json measure_retention(const fs::path& directory, std::int64_t decisio
     traffic.step(at);
     checked(store->commit());
     const auto start = Clock::now();
-    const store::Upkeep done = checked(
-        store->do_upkeep({at, std::chrono::steady_clock::time_point(std::chrono::milliseconds(at))}, pace.rows()));
+    const store::RetentionPass done = checked(store->run_retention_pass(
+        {at, std::chrono::steady_clock::time_point(std::chrono::milliseconds(at))}, pace.rows()));
     const auto took = Clock::now() - start;
     pace.note(done, took);
     slices.push_back(std::chrono::duration<double, std::milli>(took).count());
@@ -296,7 +297,7 @@ nlohmann::json measure_retention(const fs::path& directory, std::int64_t decisio
   const double percent = 100.0 * static_cast<double>(largest) / static_cast<double>(keep_mib << 20);
   fmt::print(
       "\n{} decisions with keep-mib = {}: file and log at most {:.1f} MiB ({:.1f} %); {} decisions and pool versions "
-      "deleted; a slice of upkeep p50 {:.2f} ms, p99 {:.2f} ms, longest {:.1f} ms\n",
+      "deleted; a retention pass p50 {:.2f} ms, p99 {:.2f} ms, longest {:.1f} ms\n",
       decisions, keep_mib, static_cast<double>(largest) / (1 << 20), percent, deleted, median(slices),
       quantile(slices, 0.99), quantile(slices, 1));
   return {{"decisions", decisions},

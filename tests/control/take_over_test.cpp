@@ -11,6 +11,7 @@
 
 #include "core/base/unique_fd.hpp"
 #include "core/base/unix_address.hpp"
+#include "store/database.hpp"
 #include "tests/control/daemon_rig.hpp"
 #include "tests/support/unsent_call.hpp"
 
@@ -261,6 +262,45 @@ TEST_F(TakeOverTest, MakesNoStateDirectoryWhereItWasRemoved) {
   EXPECT_FALSE(std::filesystem::exists(rig_.state_dir()));
   std::filesystem::create_directory(rig_.state_dir());
   EXPECT_TRUE(DaemonRig::eventually([&] { return !status().store_degraded(); })) << rig_.log();
+}
+
+/// The one that runs writes to the file until it hands over.
+TEST_F(TakeOverTest, SetsTheDatabaseOfAnOlderVersionAsideAndMovesNobody) {
+  ASSERT_TRUE(rig_.start());
+  ASSERT_TRUE(rig_.run("web", 1).ok());
+  {
+    auto database = store::Database::open(rig_.state_dir() + "/state.db", store::Database::Access::kReadWrite);
+    ASSERT_TRUE(database.has_value()) << database.error().message;
+    ASSERT_TRUE(database->execute("PRAGMA user_version = 9", "write as an older version"));
+  }
+  const auto runs_on = [&] {
+    std::vector<std::string> cpus;
+    for (const std::string& id : rig_.runtime().ids()) cpus.push_back(rig_.runtime().row(id).cpus);
+    return cpus;
+  };
+  const auto before = runs_on();
+  ASSERT_THAT(before, SizeIs(1));
+  Load load(rig_.file("topolet.sock"));
+  load.wait_for(50);
+  ASSERT_TRUE(rig_.create("late").ok());
+  restart();
+  ASSERT_TRUE(DaemonRig::eventually([&] { return status().reconciled(); })) << rig_.log();
+  load.wait_for(50);
+  load.stop();
+  EXPECT_THAT(load.failures(), IsEmpty()) << "of " << load.calls() << " calls; " << rig_.log();
+  EXPECT_EQ(runs_on()[0], before[0]);
+  EXPECT_THAT(rig_.query("SELECT cpus FROM allocation WHERE pod_name = 'web'"), ElementsAre(before[0]));
+  EXPECT_THAT(rig_.query("SELECT mode FROM current_placements WHERE pod = 'web'"), ElementsAre("exclusive"));
+  std::string aside;
+  for (const auto& entry : std::filesystem::directory_iterator(rig_.state_dir())) {
+    const std::string name = entry.path().string();
+    if (name.find(".too-old-") != std::string::npos && !name.ends_with("-wal") && !name.ends_with("-shm")) aside = name;
+  }
+  ASSERT_NE(aside, "");
+  EXPECT_TRUE(rig_.logs("the state database was moved to " + aside)) << rig_.log();
+  const auto older = store::Database::open(aside, store::Database::Access::kReadOnly);
+  ASSERT_TRUE(older.has_value()) << older.error().message;
+  EXPECT_EQ(older->text("SELECT group_concat(pod_name) FROM allocation", "read").value(), "web,late");
 }
 
 TEST_F(TakeOverTest, StartsAsUsualWhereNobodyRuns) {

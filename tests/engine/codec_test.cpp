@@ -156,16 +156,24 @@ TEST(Codec, NamesTheColumnThatCannotBeRead) {
   }
 }
 
+store::AllocationRow allocation_row_with(const std::string& column, const store::Value& value) {
+  store::AllocationRow row{7, map_of(encode(Allocation()))};
+  row.columns[column] = value;
+  return row;
+}
+
 TEST(Codec, NamesTheColumnWhoseTextMakesNoSense) {
   for (const char* column : {"qos", "mode", "phase", "cpus", "mems", "hugepages", "devices", "settings", "pod_demand",
                              "added", "preferred"}) {
-    const auto decoded = decode_allocation({7, {{column, std::string("[{")}}});
+    const auto decoded = decode_allocation(allocation_row_with(column, "[{"));
     ASSERT_FALSE(decoded.has_value()) << column;
     EXPECT_EQ(decoded.error().code, Code::kDataLoss);
     EXPECT_THAT(decoded.error().message, HasSubstr(std::string("column ") + column));
   }
   for (const char* column : {"ready", "nodes", "annotations", "former", "denied"}) {
-    const auto decoded = decode_pod({{column, std::string("[{")}});
+    store::PodRow row = map_of(encode(Pod()));
+    row[column] = std::string("[{");
+    const auto decoded = decode_pod(row);
     ASSERT_FALSE(decoded.has_value()) << column;
     EXPECT_EQ(decoded.error().code, Code::kDataLoss);
     EXPECT_THAT(decoded.error().message, HasSubstr(std::string("column ") + column));
@@ -173,7 +181,9 @@ TEST(Codec, NamesTheColumnWhoseTextMakesNoSense) {
 }
 
 TEST(Codec, NamesTheColumnWhoseNumberTheFieldCannotHold) {
-  const auto read = [](const char* column, std::int64_t number) { return decode_allocation({7, {{column, number}}}); };
+  const auto read = [](const char* column, std::int64_t number) {
+    return decode_allocation(allocation_row_with(column, number));
+  };
   for (const std::int64_t attempt : {std::int64_t{-1}, std::int64_t{1} << 32}) {
     const auto decoded = read("attempt", attempt);
     ASSERT_FALSE(decoded.has_value()) << attempt;
@@ -187,14 +197,17 @@ TEST(Codec, NamesTheColumnWhoseNumberTheFieldCannotHold) {
   }
 }
 
-TEST(Codec, LeavesWhatAnOlderDatabaseDoesNotSayAsItIsByDefault) {
-  Allocation expected;
-  expected.decision = 5;
-  expected.container_id = "c1";
-  EXPECT_EQ(*decode_allocation({5, {{"container_id", std::string("c1")}, {"unheard-of", std::int64_t{1}}}}), expected);
-  Pod pod;
-  pod.sandbox.id = "s";
-  EXPECT_EQ(*decode_pod({{"sandbox_id", std::string("s")}}), pod);
+TEST(Codec, NeedsEveryColumnButNoMore) {
+  store::AllocationRow row{5, map_of(encode(full_allocation(5)))};
+  row.columns["unheard-of"] = std::int64_t{1};
+  EXPECT_TRUE(decode_allocation(row).has_value());
+  row.columns.erase("stuck");
+  const auto decoded = decode_allocation(row);
+  ASSERT_FALSE(decoded.has_value());
+  EXPECT_EQ(decoded.error(), (Error{Code::kDataLoss, "decision 5: column stuck: is missing"}));
+  store::PodRow pod = map_of(encode(full_pod()));
+  pod.erase("made");
+  EXPECT_EQ(decode_pod(pod).error().message, "column made: is missing");
 }
 
 TEST(Codec, StoresTextThatIsNoUtf8) {

@@ -4,7 +4,7 @@
 #include <fstream>
 #include <iterator>
 
-#include "core/engine/state/codec.hpp"
+#include "core/engine/state/write_transition.hpp"
 #include "core/topology/discover.hpp"
 #include "tests/engine/full_values.hpp"
 #include "tests/store/scratch.hpp"

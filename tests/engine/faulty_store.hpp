@@ -135,29 +135,30 @@ class FaultyStore final : public store::Store {
   Result<std::int64_t> last_decision() override { return store_->last_decision(); }
   Result<std::string> last_reason_code(const std::string& event) override { return store_->last_reason_code(event); }
   Result<std::int64_t> last_setup() override { return store_->last_setup(); }
-  /// Sets the number of slices of upkeep that are needed from now on; each of them takes that long, and works on all
-  /// rows or none.
-  void need_upkeep(std::size_t slices, std::chrono::milliseconds each, bool has_rows = true) TOPOLET_EXCLUDES(mutex_) {
+  /// Has so many retention passes be needed from now on; each takes that long, and works on all rows or none.
+  void need_retention_passes(std::size_t passes, std::chrono::milliseconds each, bool has_rows = true)
+      TOPOLET_EXCLUDES(mutex_) {
     const MutexLock lock(mutex_);
-    upkeep_left_ = slices;
-    upkeep_has_rows_ = has_rows;
-    upkeep_time_ = each;
+    passes_left_ = passes;
+    pass_has_rows_ = has_rows;
+    pass_time_ = each;
   }
-  /// The rows that each slice was asked to do.
-  std::vector<std::int64_t> upkeep() TOPOLET_EXCLUDES(mutex_) {
+  /// The rows that each pass was asked to do.
+  std::vector<std::int64_t> retention_passes() TOPOLET_EXCLUDES(mutex_) {
     const MutexLock lock(mutex_);
-    return upkeep_;
+    return passes_;
   }
-  Result<store::Upkeep> do_upkeep(const store::Moment& /*now*/, std::int64_t rows) override TOPOLET_EXCLUDES(mutex_) {
+  Result<store::RetentionPass> run_retention_pass(const store::Moment& /*now*/, std::int64_t rows) override
+      TOPOLET_EXCLUDES(mutex_) {
     std::chrono::milliseconds time{};
-    store::Upkeep done;
+    store::RetentionPass done;
     {
       const MutexLock lock(mutex_);
-      upkeep_.push_back(rows);
-      if (upkeep_left_ > 0) --upkeep_left_;
-      done.has_more = upkeep_left_ > 0;
-      done.rows = upkeep_has_rows_ ? rows : 0;
-      time = upkeep_time_;
+      passes_.push_back(rows);
+      if (passes_left_ > 0) --passes_left_;
+      done.has_more = passes_left_ > 0;
+      done.rows = pass_has_rows_ ? rows : 0;
+      time = pass_time_;
     }
     std::this_thread::sleep_for(time);
     return done;
@@ -187,10 +188,10 @@ class FaultyStore final : public store::Store {
   std::optional<Error> error_ TOPOLET_GUARDED_BY(mutex_);
   std::optional<store::FileLoss> loss_ TOPOLET_GUARDED_BY(mutex_);
   std::vector<store::FileLoss> reopened_ TOPOLET_GUARDED_BY(mutex_);
-  bool upkeep_has_rows_ TOPOLET_GUARDED_BY(mutex_) = false;
-  std::size_t upkeep_left_ TOPOLET_GUARDED_BY(mutex_) = 0;
-  std::chrono::milliseconds upkeep_time_ TOPOLET_GUARDED_BY(mutex_){};
-  std::vector<std::int64_t> upkeep_ TOPOLET_GUARDED_BY(mutex_);
+  bool pass_has_rows_ TOPOLET_GUARDED_BY(mutex_) = false;
+  std::size_t passes_left_ TOPOLET_GUARDED_BY(mutex_) = 0;
+  std::chrono::milliseconds pass_time_ TOPOLET_GUARDED_BY(mutex_){};
+  std::vector<std::int64_t> passes_ TOPOLET_GUARDED_BY(mutex_);
   bool held_ TOPOLET_GUARDED_BY(mutex_) = false;
   bool waits_ TOPOLET_GUARDED_BY(mutex_) = false;
   std::size_t begun_ TOPOLET_GUARDED_BY(mutex_) = 0;

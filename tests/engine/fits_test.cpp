@@ -48,9 +48,9 @@ TEST_F(FitsTest, LeavesWhatMustStayShared) {
   EXPECT_FALSE(last_.gives_exclusive_cpus);
 }
 
-TEST_F(FitsTest, PromisesFewerCpusOfANodeWhoseToldCapacityIsLow) {
+TEST_F(FitsTest, PromisesFewerCpusOfANodeWhoseReportedCapacityIsLow) {
   rules_.min_shared_cpus = 0;
-  const auto with_a = [&](ToldCapacity told) {
+  const auto with_a = [&](ReportedCapacity told) {
     Ledger with_it = ledger();
     with_it.load({exclusive("a", {8, 9, 10})}, {}, {std::move(told)});
     return with_it;

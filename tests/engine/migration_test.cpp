@@ -2,97 +2,93 @@
 
 #include <algorithm>
 #include <fstream>
+#include <nlohmann/json.hpp>
+#include <set>
 
 #include "core/engine/state/codec.hpp"
 #include "store/schema.hpp"
+#include "tests/engine/full_values.hpp"
 #include "tests/store/scratch.hpp"
 
 namespace topolet::engine {
 namespace {
 
-using std::chrono::milliseconds;
-
-constexpr const char* kDecision = R"sql(
-INSERT INTO decided (decision, boot, at_ms, generation, event, holds, pod_uid, pod_namespace, pod_name, container,
-  attempt, sandbox_id, container_id, runtime_handler, qos, cpu_request_milli, cpu_limit_milli, memory_request_bytes,
-  memory_limit_bytes, mode, cpus, within, withheld, mems, kubelet_cpus, nodes, reason, memory_request_estimated,
-  hugepages, settings, kubelet_mems)
-VALUES ({0}, 1, 100{0}, 2{0}, '{event}', 1, 'uid-1', 'shop', 'till', 'app-{0}', 3, 's1', '', 'runc', '{qos}', 2000, 2500,
-  1024, 4096, '{mode}', '{cpus}', '{within}', '{withheld}', '0', '{kubelet_cpus}', '0', 'why', 1,
-  '{{"2MB":2097152}}', '{{"cpus":"{mode}"}}', '0-1');
-INSERT INTO live (decision, state, container_id, cpus, pending_since_ms)
-VALUES ({0}, '{state}', '{container_id}', '{cpus_now}', 300{0});
-)sql";
-
-/// A decision that holds something, as version 3 of the schema has it.
-struct Held {
-  const char* event = "placed";
-  const char* qos = "guaranteed";
-  const char* mode = "exclusive";
-  const char* cpus = "";
-  const char* within = "";
-  const char* withheld = "";
-  const char* kubelet_cpus = "";
-  const char* state = "pending";
-  const char* container_id = "";
-  const char* cpus_now = "";
-};
+using nlohmann::json;
 
 class MigrationTest : public store::StoreTest {
  protected:
-  MigrationTest() {
+  /// Makes a database of this version of the schema, with one boot and a decision 1.
+  void make(std::int64_t version) const {
     std::filesystem::create_directory(directory());
     std::ofstream(file()).flush();
     store::Database database = connect(store::Database::Access::kReadWrite);
-    std::vector<store::Migration> earlier = store::migrations();
-    std::erase_if(earlier, [](const store::Migration& step) { return step.version > 3; });
-    EXPECT_TRUE(migrate(database, earlier).has_value());
-    run("INSERT INTO boot VALUES (1, 'boot-1', 1)");
+    std::vector<store::Migration> steps = store::migrations();
+    std::erase_if(steps, [&](const store::Migration& step) { return step.version > version; });
+    ASSERT_EQ(steps.back().version, version);
+    const Status migrated = migrate(database, steps);
+    ASSERT_TRUE(migrated.has_value()) << store::message(migrated);
+    run("INSERT INTO boot (boot, boot_id, first_seen_ms) VALUES (1, 'boot-1', 1);"
+        "INSERT INTO decided (decision, boot, at_ms, generation, event, holds, pod_uid, pod_namespace, pod_name, "
+        "container, attempt, sandbox_id, container_id, runtime_handler, qos, cpu_request_milli, cpu_limit_milli, "
+        "memory_request_bytes, memory_limit_bytes, mode, cpus, within, withheld, mems, kubelet_cpus, nodes, reason) "
+        "VALUES (1, 1, 1, 5, 'placed', 1, 'uid', 'shop', 'till', 'app', 0, 's1', 'c1', '', 'guaranteed', 1, 1, 1, 1, "
+        "'exclusive', '1', '', '', '0', '', '0', 'why')");
   }
 
   void run(const std::string& sql) const {
-    const Status done = connect(store::Database::Access::kReadWrite).execute(sql, "write as version 3 did");
-    EXPECT_TRUE(done.has_value()) << store::message(done);
+    const Status done = connect(store::Database::Access::kReadWrite).execute(sql, "write as an earlier version");
+    ASSERT_TRUE(done.has_value()) << store::message(done);
   }
 
-  void hold(int decision, const Held& held) const {
-    run(fmt::format(fmt::runtime(kDecision), decision, fmt::arg("event", held.event), fmt::arg("qos", held.qos),
-                    fmt::arg("mode", held.mode), fmt::arg("cpus", held.cpus), fmt::arg("within", held.within),
-                    fmt::arg("withheld", held.withheld), fmt::arg("kubelet_cpus", held.kubelet_cpus),
-                    fmt::arg("state", held.state), fmt::arg("container_id", held.container_id),
-                    fmt::arg("cpus_now", held.cpus_now)));
+  /// Inserts those of the columns that the version has.
+  void put(const std::string& table, const std::string& key, store::Columns columns) const {
+    std::set<std::string> known;
+    for (const auto& row : rows("SELECT name FROM pragma_table_info('" + table + "')")) known.insert(row[0]);
+    std::erase_if(columns, [&](const auto& column) { return known.count(column.first) == 0; });
+    std::string names = key;
+    std::string values = "1";
+    for (const auto& [name, value] : columns) {
+      names += ", " + name;
+      const auto* text = std::get_if<std::string>(&value);
+      std::string quoted;
+      if (text != nullptr)
+        for (const char c : *text) quoted += c == '\'' ? "''" : std::string(1, c);
+      values += text != nullptr ? ", '" + quoted + "'" : fmt::format(", {}", std::get<std::int64_t>(value));
+    }
+    run(fmt::format("INSERT INTO {} ({}) VALUES ({})", table, names, values));
   }
 
   /// The one allocation of the database, after it was opened.
   Allocation migrated() const {
-    const auto rows = open()->allocations();
-    EXPECT_TRUE(rows.has_value()) << message(rows);
-    EXPECT_EQ(rows->size(), 1U);
-    const auto allocation = decode_allocation(rows->at(0));
+    const auto store = open();
+    EXPECT_EQ(store->report().set_aside, "") << store->report().set_aside_because;
+    const auto allocations = store->allocations();
+    EXPECT_TRUE(allocations.has_value()) << message(allocations);
+    EXPECT_EQ(allocations->size(), 1U);
+    const auto allocation = decode_allocation(allocations->at(0));
     EXPECT_TRUE(allocation.has_value()) << store::message(allocation);
     return *allocation;
   }
 };
 
-/// Returns the common part of every row of hold(); exclusive, and the create under way.
-Allocation allocation_of(int decision, const CpuSet& cpus) {
-  Allocation allocation;
-  placement::Workload& workload = allocation.workload;
-  workload.key = {"uid-1", fmt::format("app-{}", decision), 3, "s1"};
-  workload.pod_namespace = "shop";
-  workload.pod_name = "till";
-  workload.runtime_handler = "runc";
-  workload.qos = placement::Qos::kGuaranteed;
-  workload.demand = {2000, 2500, 1024, true, 4096, {{"2MB", 2 << 20}}};
-  workload.settings = {{"cpus", "exclusive"}};
-  workload.kubelet_mems = {0, 1};
-  allocation.placement = {placement::Mode::kExclusive, cpus, {}, {0}};
-  allocation.phase_since = milliseconds(3000 + decision);
-  allocation.generation = static_cast<std::uint64_t>(20 + decision);
-  allocation.decision = decision;
-  allocation.reason = "why";
-  allocation.evaluated_cpus = cpus;
-  return allocation;
+std::string without(const std::string& object, const std::vector<std::string>& names) {
+  json changed = json::parse(object);
+  for (const std::string& name : names) changed.erase(name);
+  return changed.dump();
+}
+
+store::Columns with(store::Columns columns, const std::string& name, const std::string& text) {
+  for (auto& [column, value] : columns) {
+    if (column == name) value = text;
+  }
+  return columns;
+}
+
+std::string text_of(const store::Columns& columns, const std::string& name) {
+  for (const auto& [column, value] : columns) {
+    if (column == name) return std::get<std::string>(value);
+  }
+  return {};
 }
 
 /// Equal in every column, and says which is not.
@@ -101,102 +97,83 @@ void expect_same(const Allocation& actual, const Allocation& expected) {
   EXPECT_EQ(actual, expected);
 }
 
-TEST_F(MigrationTest, BringsACreateThatIsUnderWay) {
-  hold(1, {.cpus = "0-1", .withheld = "4-5", .state = "pending", .cpus_now = "0-1"});
-  Allocation expected = allocation_of(1, {0, 1});
-  expected.placement.withheld = {4, 5};
+/// Without its environment, which is never stored.
+Allocation stored_allocation() {
+  Allocation allocation = full_allocation(1);
+  allocation.workload.env.clear();
+  return decode_allocation({1,
+                            [&] {
+                              std::map<std::string, store::Value> columns;
+                              for (const auto& [name, value] : encode(allocation)) columns[name] = value;
+                              return columns;
+                            }()})
+      .value();
+}
+
+TEST_F(MigrationTest, BringsAnAllocationOfTheFirstVersion) {
+  make(10);
+  const store::Columns columns = encode(full_allocation(1));
+  put("allocation", "decision",
+      with(columns, "pod_demand",
+           without(text_of(columns, "pod_demand"), {"cpu_period_us", "cpu_request_certainty", "oom_score_adj"})));
+  Allocation expected = stored_allocation();
+  for (placement::Demand* demand : {&expected.workload.demand, &*expected.workload.pod_demand}) {
+    demand->cpu_request_certainty = placement::Certainty::kTold;
+    demand->cpu_period_us = 0;
+    demand->oom_score_adj = 0;
+  }
+  expected.seen_on = {};
+  expected.overlapped = {};
+  expected.overruled.reset();
+  expected.hand.reset();
+  expected.stuck.reset();
+  expected.quota = QuotaState::kAsAsked;
   expect_same(migrated(), expected);
 }
 
-TEST_F(MigrationTest, BringsAnExclusiveContainerThatMayRun) {
-  hold(2, {.cpus = "2-3", .state = "bound", .container_id = "c-2", .cpus_now = "2-3"});
-  Allocation expected = allocation_of(2, {2, 3});
-  expected.phase = Phase::kStarting;
-  expected.container_id = "c-2";
-  expect_same(migrated(), expected);
-  EXPECT_TRUE(migrated().may_run()) << "until the runtime says otherwise";
-}
-
-TEST_F(MigrationTest, BringsASharedContainerWithItsCpusOfNow) {
-  hold(3, {.qos = "burstable",
-           .mode = "shared",
-           .cpus = "0-7",
-           .within = "0-15",
-           .state = "bound",
-           .container_id = "c-3",
-           .cpus_now = "6-7"});
-  Allocation expected = allocation_of(3, {6, 7});
-  expected.workload.qos = placement::Qos::kBurstable;
-  expected.workload.settings = {{"cpus", "shared"}};
-  expected.placement.mode = placement::Mode::kShared;
-  expected.within = CpuSet::range(0, 15);
-  expected.phase = Phase::kStarting;
-  expected.container_id = "c-3";
-  expect_same(migrated(), expected);
-}
-
-TEST_F(MigrationTest, BringsAContainerThatFailed) {
-  hold(4, {.cpus = "8", .state = "crashed", .container_id = "c-4", .cpus_now = "8"});
-  Allocation expected = allocation_of(4, {8});
-  expected.phase = Phase::kCrashed;
-  expected.container_id = "c-4";
-  expect_same(migrated(), expected);
-}
-
-TEST_F(MigrationTest, BringsACreateInDoubt) {
-  hold(5, {.cpus = "9", .state = "in_doubt", .cpus_now = "9"});
-  Allocation expected = allocation_of(5, {9});
-  expected.phase = Phase::kInDoubt;
-  expected.doubt_since = expected.phase_since;
-  expect_same(migrated(), expected);
-}
-
-TEST_F(MigrationTest, BringsAConflictWithTheKubelet) {
-  hold(6, {.event = "conflict",
-           .mode = "shared",
-           .cpus = "0",
-           .within = "0",
-           .kubelet_cpus = "0",
-           .state = "bound",
-           .container_id = "c-6",
-           .cpus_now = "0"});
-  Allocation expected = allocation_of(6, {0});
-  expected.workload.kubelet_cpus = {0};
-  expected.workload.settings = {{"cpus", "shared"}};
-  expected.placement.mode = placement::Mode::kShared;
-  expected.within = {0};
-  expected.conflict = true;
-  expected.phase = Phase::kStarting;
-  expected.container_id = "c-6";
-  expect_same(migrated(), expected);
-}
-
-/// The daemon was killed between the runtime's answer and the end of what was held.
-TEST_F(MigrationTest, TakesWhatHasAnotherOutcomeForACreateInDoubt) {
-  hold(7, {.cpus = "1", .state = "refused", .cpus_now = "1"});
+TEST_F(MigrationTest, BringsWhoIsOverruledInVersionEleven) {
+  make(11);
+  const store::Columns columns = encode(full_allocation(1));
+  put("allocation", "decision", with(columns, "overruled", without(text_of(columns, "overruled"), {"cpus"})));
   const Allocation allocation = migrated();
-  EXPECT_EQ(allocation.phase, Phase::kInDoubt);
-  EXPECT_EQ(allocation.doubt_since, allocation.phase_since);
-  EXPECT_EQ(value("SELECT state FROM live"), "in_doubt");
+  ASSERT_TRUE(allocation.overruled.has_value());
+  EXPECT_EQ(allocation.overruled->since, stored_allocation().overruled->since);
+  EXPECT_EQ(allocation.overruled->cpus, CpuSet());
 }
 
-TEST_F(MigrationTest, BringsThePods) {
-  run("INSERT INTO pod (sandbox_id, boot, pod_uid, pod_namespace, pod_name, runtime_handler, nodes) "
-      "VALUES ('s1', 1, 'uid-1', 'shop', 'till', 'runc', '0-1')");
+TEST_F(MigrationTest, BringsAllOfAnAllocationOfVersionThirteen) {
+  make(13);
+  put("allocation", "decision", encode(full_allocation(1)));
+  expect_same(migrated(), stored_allocation());
+}
+
+TEST_F(MigrationTest, BringsAPodOfTheFirstVersion) {
+  make(10);
+  put("pod", "boot", encode(full_pod()));
   const auto pods = open()->pods();
   ASSERT_TRUE(pods.has_value()) << store::message(pods);
   ASSERT_EQ(pods->size(), 1U);
   const auto pod = decode_pod(pods->at(0));
   ASSERT_TRUE(pod.has_value()) << store::message(pod);
-  Pod expected;
-  expected.sandbox.id = "s1";
-  expected.sandbox.pod_uid = "uid-1";
-  expected.sandbox.pod_namespace = "shop";
-  expected.sandbox.pod_name = "till";
-  expected.sandbox.runtime_handler = "runc";
-  expected.sandbox.ready = true;
-  expected.nodes = {0, 1};
+  Pod expected = full_pod();
+  expected.confined = false;
+  expected.made = {};
+  expected.dropped_quota.reset();
   EXPECT_EQ(*pod, expected);
+}
+
+TEST_F(MigrationTest, RenamesTheCapacitiesThatAreReported) {
+  make(13);
+  run("INSERT INTO told_capacity VALUES (0, 6000, 9000, 'operator', 1000, 1), (3, 500, 8000, 'nrt', 0, 0)");
+  const auto store = open();
+  std::vector<ReportedCapacity> read;
+  const auto rows = store->capacities();
+  ASSERT_TRUE(rows.has_value()) << message(rows);
+  for (const store::CapacityRow& row : *rows) read.push_back(decode_capacity(row).value());
+  const auto ms = [](int count) { return std::chrono::milliseconds(count); };
+  EXPECT_EQ(read, (std::vector<ReportedCapacity>{{0, 6000, ms(9000), "operator", ms(1000), true},
+                                                 {3, 500, ms(8000), "nrt", ms(0), false}}));
+  EXPECT_EQ(value("SELECT group_concat(name) FROM sqlite_schema WHERE name LIKE '%_capacity'"), "reported_capacity");
 }
 
 }  // namespace

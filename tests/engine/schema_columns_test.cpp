@@ -41,11 +41,11 @@ TEST_F(SchemaColumnsTest, AreThoseOfAPod) {
   EXPECT_EQ(declared("pod"), expected);
 }
 
-TEST_F(SchemaColumnsTest, AreThoseOfAToldCapacity) {
+TEST_F(SchemaColumnsTest, AreThoseOfAReportedCapacity) {
   const auto store = open();
-  Types expected = types_of(encode(ToldCapacity()));
+  Types expected = types_of(encode(ReportedCapacity()));
   expected["node"] = "INTEGER";
-  EXPECT_EQ(declared("told_capacity"), expected);
+  EXPECT_EQ(declared("reported_capacity"), expected);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "core/engine/state/codec.hpp"
+#include "core/engine/state/write_transition.hpp"
 #include "tests/store/scratch.hpp"
 
 namespace topolet::engine {

@@ -399,23 +399,23 @@ TEST_P(LosingWriter, EndsWhileItsFileIsGone) {
 }
 
 TEST_P(WriterOfItsOwnThread, TidiesTheHistoryUpInSlicesThatAreShort) {
-  store_.need_upkeep(12, milliseconds(5));
+  store_.need_retention_passes(12, milliseconds(5));
   begin();
   submit("a");
   await_recorded(1);
-  while (store_.upkeep().size() < 12) std::this_thread::sleep_for(milliseconds(1));
+  while (store_.retention_passes().size() < 12) std::this_thread::sleep_for(milliseconds(1));
   EXPECT_THAT(store_.holders(), ElementsAre("a"));
-  const std::vector<std::int64_t> rows = store_.upkeep();
+  const std::vector<std::int64_t> rows = store_.retention_passes();
   EXPECT_TRUE(std::is_sorted(rows.rbegin(), rows.rend())) << "what takes too long is made smaller";
   EXPECT_LT(rows.back(), rows.front());
   EXPECT_GT(rows.back(), 0);
 }
 
 TEST_P(WriterOfItsOwnThread, TakesSlicesWithoutWorkForNoReasonToMakeThemLonger) {
-  store_.need_upkeep(12, milliseconds(0), false);
+  store_.need_retention_passes(12, milliseconds(0), false);
   begin();
-  while (store_.upkeep().size() < 12) std::this_thread::sleep_for(milliseconds(1));
-  EXPECT_EQ(store_.upkeep().back(), store_.upkeep().front());
+  while (store_.retention_passes().size() < 12) std::this_thread::sleep_for(milliseconds(1));
+  EXPECT_EQ(store_.retention_passes().back(), store_.retention_passes().front());
 }
 
 TEST_P(WriterOfItsOwnThread, LeavesAStoreBehindThatDoesNotReturn) {

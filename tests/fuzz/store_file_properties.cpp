@@ -31,6 +31,7 @@ Status add_allocation(store::Store& store) {
   row.event = "placed";
   row.mode = "exclusive";
   row.cpus = CpuSet{4, 5};
+  row.held_cpus = {{"exclusive", row.cpus}};
   row.reason = "fits";
   const auto decision = store.add(row);
   if (!decision) return decision.error();

@@ -67,6 +67,13 @@ std::string error_violation(const Error& error, const Row& row) {
   return "an error that names no column of the row: " + error.message;
 }
 
+/// The row as a table gives it, with all columns: those that it lacks are as they are of an empty value.
+template <class Value>
+Row completed(Row row) {
+  for (auto& [column, value] : engine::encode(Value())) row.try_emplace(column, std::move(value));
+  return row;
+}
+
 constexpr std::int64_t kDecision = 1;
 
 /// A store in memory with one decision.
@@ -115,8 +122,8 @@ TextJudgement judge_store_rows(const std::string& text) {
   static const std::unique_ptr<store::Store> kStore = make_store();
   const Row row = row_of(text);
   TextJudgement result;
-  result.violation = allocation_violation(row, *kStore, result.accepted);
-  if (result.violation.empty()) result.violation = pod_violation(row, *kStore, result.accepted);
+  result.violation = allocation_violation(completed<engine::Allocation>(row), *kStore, result.accepted);
+  if (result.violation.empty()) result.violation = pod_violation(completed<engine::Pod>(row), *kStore, result.accepted);
   return result;
 }
 

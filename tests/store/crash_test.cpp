@@ -10,7 +10,7 @@
 namespace topolet::store {
 namespace {
 
-/// What the child says after the store has said yes.
+/// The report of the child after the store has said yes.
 struct Acknowledged {
   std::int64_t decision = 0;
   bool ended = false;

@@ -53,7 +53,7 @@ class LogVfsTest : public StoreTest {
     while (*rows->next()) contents[rows->integer(0)] = {rows->integer(1), static_cast<int>(rows->integer(2))};
     return contents;
   }
-  /// What a daemon finds that is started after this one was killed.
+  /// The contents that a daemon finds which is started after this one was killed.
   Contents contents_after_kill() const {
     const fs::path copy = root_ / "copy";
     fs::remove_all(copy);
@@ -76,7 +76,7 @@ TEST_F(LogVfsTest, WritesATransactionToTheLogAtOnce) {
     return writes_so_far() - before;
   };
   EXPECT_EQ(writes_of_transaction(), 1U) << "SQLite alone writes each of the 12 pages and its header";
-  database.fold_log();
+  database.checkpoint();
   EXPECT_EQ(writes_of_transaction(), 2U) << "the log begins anew, and SQLite waits until its header is on the disk";
   EXPECT_EQ(writes_of_transaction(), 1U);
 }
@@ -118,7 +118,7 @@ TEST_F(LogVfsTest, KeepsAllThatWasCommittedAndNothingElse) {
       if (commits) committed = now;
       ASSERT_EQ(contents_after_kill(), committed);
       ASSERT_EQ(contents_of(file()), committed) << "beside it";
-      if (below(10) == 0) database.fold_log();
+      if (below(10) == 0) database.checkpoint();
     }
   }
 }

@@ -72,7 +72,7 @@ TEST_F(OpenTest, SaysWhatKindOfFileItIs) {
   const auto store = open();
   EXPECT_EQ(value("PRAGMA journal_mode"), "wal");
   EXPECT_EQ(value("PRAGMA application_id"), std::to_string(0x74706c74));
-  EXPECT_EQ(value("PRAGMA user_version"), "13");
+  EXPECT_EQ(value("PRAGMA user_version"), "15");
 }
 
 TEST_F(OpenTest, RefusesADirectoryThatAnotherUses) {
@@ -118,8 +118,8 @@ TEST_F(OpenTest, SetsAsideADatabaseThatLacksTables) {
 }
 
 TEST_F(OpenTest, SetsAsideADatabaseWhoseHeaderIsDamaged) {
-  for (const char* pragma : {"PRAGMA application_id = 7", "PRAGMA user_version = -3", "PRAGMA user_version = 2",
-                             "PRAGMA user_version = 1000000"}) {
+  for (const char* pragma : {"PRAGMA application_id = 7", "PRAGMA user_version = -3", "PRAGMA user_version = 0",
+                             "PRAGMA user_version = 10", "PRAGMA user_version = 1000000"}) {
     SCOPED_TRACE(pragma);
     std::filesystem::remove_all(directory());
     make_closed_database();
@@ -159,13 +159,82 @@ TEST_F(OpenTest, BeginsAnewWithAnEmptyFile) {
   EXPECT_TRUE(open()->report().set_aside.empty());
 }
 
+TEST_F(OpenTest, SetsAnOlderSchemaAside) {
+  for (const std::int64_t version : {1, 9}) {
+    fs::remove_all(directory());
+    make_closed_database();
+    ASSERT_TRUE(connect(Database::Access::kReadWrite)
+                    .execute(fmt::format("PRAGMA user_version = {}", version), "age")
+                    .has_value());
+    const std::string before = bytes_of(file());
+    const auto store = open();
+    const OpenReport& report = store->report();
+    EXPECT_TRUE(report.was_too_old);
+    EXPECT_EQ(report.set_aside, directory() / "state.db.too-old-1700000000000");
+    EXPECT_EQ(report.set_aside_because, fmt::format("'{}' has schema version {}, and this topoletd reads versions from "
+                                                    "10 on",
+                                                    file().string(), version));
+    EXPECT_EQ(bytes_of(report.set_aside), before);
+    EXPECT_TRUE(store->allocations()->empty());
+    EXPECT_TRUE(store->add(exclusive_row("new", {1})).has_value());
+  }
+}
+
+TEST_F(OpenTest, LeavesAnOlderSchemaAloneWhileItsTopoletdRuns) {
+  auto older = open();
+  ASSERT_TRUE(connect(Database::Access::kReadWrite).execute("PRAGMA user_version = 9", "age").has_value());
+  EXPECT_THAT(message(try_open()), ::testing::HasSubstr("is locked: another topoletd"));
+  EXPECT_TRUE(older->add(exclusive_row("more", {1})).has_value());
+  EXPECT_EQ(older->find_file_loss(), std::nullopt);
+  older.reset();
+  const auto store = open();
+  EXPECT_TRUE(store->report().was_too_old);
+  const auto aside = Database::open(store->report().set_aside, Database::Access::kReadOnly);
+  EXPECT_EQ(aside->integer("SELECT count(*) FROM decided", "read").value(), 1);
+}
+
+TEST_F(OpenTest, SetsTheLogOfAnOlderSchemaAsideWithIt) {
+  make_closed_database();
+  {
+    Database writer = connect(Database::Access::kReadWrite);
+    writer.leave_untouched_at_close(true);
+    ASSERT_TRUE(writer.execute("PRAGMA user_version = 9", "age").has_value());
+  }
+  const std::string log = bytes_of(file().string() + "-wal");
+  ASSERT_FALSE(log.empty());
+  const auto store = open();
+  EXPECT_EQ(bytes_of(store->report().set_aside.string() + "-wal"), log);
+  EXPECT_EQ(store->find_file_loss(), std::nullopt);
+}
+
+TEST_F(OpenTest, LetsAnOlderProgramGoOnWithTheFileThatIsSetAside) {
+  make_closed_database();
+  ASSERT_TRUE(connect(Database::Access::kReadWrite).execute("PRAGMA user_version = 9", "age").has_value());
+  auto older = std::make_unique<Database>(connect(Database::Access::kReadWrite));
+  ASSERT_TRUE(older->execute("BEGIN IMMEDIATE; UPDATE boot SET first_seen_ms = 7", "write as before").has_value());
+  const auto store = open();
+  ASSERT_TRUE(store->add(exclusive_row("new", {1})).has_value());
+  ASSERT_TRUE(older->execute("COMMIT; UPDATE boot SET first_seen_ms = first_seen_ms + 1", "write on").has_value());
+  // Without more ado, SQLite would remove the log here, by the name that is the new file's.
+  older.reset();
+  EXPECT_TRUE(fs::exists(file().string() + "-wal"));
+  EXPECT_TRUE(fs::exists(file().string() + "-shm"));
+  EXPECT_EQ(store->find_file_loss(), std::nullopt);
+  EXPECT_EQ(value("SELECT count(*) FROM decided"), "1");
+  EXPECT_NE(value("SELECT first_seen_ms FROM boot"), "8");
+  const auto aside = Database::open(store->report().set_aside, Database::Access::kReadOnly);
+  ASSERT_TRUE(aside.has_value()) << message(aside);
+  EXPECT_EQ(aside->integer("SELECT first_seen_ms FROM boot", "read").value(), 8);
+  EXPECT_EQ(aside->integer("SELECT count(*) FROM decided", "read").value(), 200);
+}
+
 TEST_F(OpenTest, LeavesANewerSchemaAlone) {
   make_closed_database();
-  ASSERT_TRUE(connect(Database::Access::kReadWrite).execute("PRAGMA user_version = 14", "age").has_value());
+  ASSERT_TRUE(connect(Database::Access::kReadWrite).execute("PRAGMA user_version = 16", "age").has_value());
   const std::string before = bytes_of(file());
   const auto store = try_open();
   EXPECT_EQ(message(store), "'" + file().string() +
-                                "' has schema version 14, but this topoletd knows only versions up to 13; run the "
+                                "' has schema version 16, but this topoletd knows only versions up to 15; run the "
                                 "topoletd that wrote it or a later one, or move the file away to begin a new one");
   EXPECT_EQ(bytes_of(file()), before);
 }
@@ -175,12 +244,12 @@ TEST_F(OpenTest, LeavesTheLogOfANewerSchemaAlone) {
   {
     Database writer = connect(Database::Access::kReadWrite);
     writer.leave_untouched_at_close(true);
-    ASSERT_TRUE(writer.execute("PRAGMA user_version = 14", "age").has_value());
+    ASSERT_TRUE(writer.execute("PRAGMA user_version = 16", "age").has_value());
   }
   const std::string before = bytes_of(file());
   const std::string log = bytes_of(file().string() + "-wal");
   ASSERT_FALSE(log.empty());
-  EXPECT_THAT(message(try_open()), ::testing::HasSubstr("schema version 14"));
+  EXPECT_THAT(message(try_open()), ::testing::HasSubstr("schema version 16"));
   EXPECT_EQ(bytes_of(file()), before);
   EXPECT_EQ(bytes_of(file().string() + "-wal"), log);
 }
@@ -194,7 +263,7 @@ TEST_F(OpenTest, LeavesAnotherProgramsDatabaseAlone) {
   EXPECT_EQ(bytes_of(file()), before);
 }
 
-/// What opening says to a user without privileges; "" if it opens.
+/// The error that opening gives to a user without privileges; "" if it opens.
 std::string message_to_nobody(const StoreOptions& options) {
   int ends[2];
   if (::pipe(ends) != 0) return "no pipe";

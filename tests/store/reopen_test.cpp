@@ -55,11 +55,11 @@ TEST_F(ReopenTest, FindsNoLossInAFileThatAPersonMadeSmaller) {
   {
     Database person = connect(Database::Access::kReadWrite);
     // The first column of the answer is 1 where the store's own thread was at it.
-    const auto fold = [&person] {
+    const auto checkpoint = [&person] {
       EXPECT_TRUE(testing::eventually(
-          [&person] { return person.integer("PRAGMA wal_checkpoint(FULL)", "fold the log").value_or(1) == 0; }));
+          [&person] { return person.integer("PRAGMA wal_checkpoint(FULL)", "make a checkpoint").value_or(1) == 0; }));
     };
-    fold();
+    checkpoint();
     EXPECT_FALSE(store_->find_file_loss().has_value());
     const auto before = fs::file_size(file());
     ASSERT_TRUE(person
@@ -67,7 +67,7 @@ TEST_F(ReopenTest, FindsNoLossInAFileThatAPersonMadeSmaller) {
                              "VACUUM",
                              "prune")
                     .has_value());
-    fold();
+    checkpoint();
     ASSERT_LT(fs::file_size(file()), before);
   }
   EXPECT_FALSE(store_->find_file_loss().has_value());
@@ -139,7 +139,7 @@ TEST_F(ReopenTest, RenamesAFileThatTookItsPlace) {
 }
 
 TEST_F(ReopenTest, RenamesAFileThatWasCut) {
-  connect(Database::Access::kReadWrite).fold_log();
+  connect(Database::Access::kReadWrite).checkpoint();
   ASSERT_FALSE(store_->find_file_loss().has_value());
   fs::resize_file(file(), 4096);
   EXPECT_EQ(loss().what, "'" + file().string() + "' was cut to 4096 bytes");
@@ -212,27 +212,31 @@ TEST_F(DetachedTest, KnowsWhatTheFileHoldsAndTakesNoWrites) {
   EXPECT_EQ(store->find_file_loss()->what, "the directory is read-only");
 }
 
-TEST_F(DetachedTest, HoldsWhatAnOlderVersionWroteThatKnewNoCapacities) {
+TEST_F(DetachedTest, HoldsNothingOfAnOlderVersionUntilTheFileCanBeWritten) {
   make_database();
   ASSERT_TRUE(connect(Database::Access::kReadWrite)
-                  .execute("DROP TABLE told_capacity; DROP VIEW current_placements;"
-                           "ALTER TABLE allocation DROP COLUMN seen_on; ALTER TABLE allocation DROP COLUMN overlapped;"
-                           "ALTER TABLE allocation DROP COLUMN overruled; ALTER TABLE allocation DROP COLUMN hand;"
-                           "ALTER TABLE allocation DROP COLUMN stuck; ALTER TABLE pod DROP COLUMN confined;"
-                           "ALTER TABLE allocation DROP COLUMN cpu_request_certainty;"
-                           "ALTER TABLE decided DROP COLUMN cpu_request_certainty;"
-                           "ALTER TABLE allocation DROP COLUMN oom_score_adj;"
-                           "ALTER TABLE decided DROP COLUMN oom_score_adj; ALTER TABLE pod DROP COLUMN made;"
-                           "ALTER TABLE allocation DROP COLUMN quota; ALTER TABLE pod DROP COLUMN dropped_quota;"
-                           "ALTER TABLE allocation DROP COLUMN cpu_period_us;"
-                           "CREATE VIEW current_placements AS SELECT decision FROM live; PRAGMA user_version = 9",
+                  .execute("ALTER TABLE reported_capacity RENAME TO told_capacity;"
+                           "CREATE TABLE backfill (subject TEXT PRIMARY KEY, next INTEGER NOT NULL, last INTEGER NOT "
+                           "NULL) STRICT; PRAGMA user_version = 13",
                            "age")
                   .has_value());
   const auto store = open_detached();
-  EXPECT_EQ(store->allocations()->size(), 1U);
+  EXPECT_TRUE(store->allocations()->empty());
   EXPECT_TRUE(store->capacities()->empty());
   ASSERT_TRUE(store->reopen(*store->find_file_loss(), {1, 5}, kNow).has_value());
-  EXPECT_EQ(value("PRAGMA user_version"), "13");
+  EXPECT_EQ(value("PRAGMA user_version"), "15");
+  EXPECT_EQ(store->allocations()->size(), 1U);
+}
+
+TEST_F(DetachedTest, SetsAFileOfTooOldASchemaAsideOnceItCan) {
+  make_database();
+  ASSERT_TRUE(connect(Database::Access::kReadWrite).execute("PRAGMA user_version = 9", "age").has_value());
+  const auto store = open_detached();
+  EXPECT_TRUE(store->allocations()->empty());
+  const auto moved = store->reopen(*store->find_file_loss(), {0, 0}, kNow);
+  ASSERT_TRUE(moved.has_value()) << message(moved);
+  EXPECT_EQ(*moved, directory() / fmt::format("state.db.too-old-{}", kNow));
+  EXPECT_EQ(value("SELECT count(*) FROM decided"), "0");
 }
 
 TEST_F(DetachedTest, GoesOnWithTheFileOnceItCanBeWritten) {

@@ -61,7 +61,7 @@ class RetentionTest : public StoreTest {
   std::int64_t tidy_up_at(Store& store, double day, double passed, std::int64_t rows = 2) {
     std::int64_t deleted = 0;
     while (true) {
-      const auto done = store.do_upkeep(at(day, passed), rows);
+      const auto done = store.run_retention_pass(at(day, passed), rows);
       if (!done) throw std::runtime_error(done.error().message);
       EXPECT_LE(done->deleted, rows);
       deleted += done->deleted;
@@ -198,8 +198,8 @@ TEST_F(RetentionTest, KeepsTheNewestThatFitIntoTheSize) {
     }
     ASSERT_TRUE(store->commit().has_value());
     tidy_up(*store, 9, 20);
-    // What waits in the log is in the file, too.
-    connect(Database::Access::kReadWrite).fold_log();
+    // The contents of the log are in the file, too.
+    connect(Database::Access::kReadWrite).checkpoint();
   }
   tidy_up(*store, 9, 20);
   const DatabaseSize size = *size_of(connect());
@@ -247,7 +247,7 @@ TEST_F(RetentionTest, GoesOnWhereAStopCameBetween) {
     for (int day = 0; day < 20; ++day) set_pool(*store, day, CpuSet::range(0, 3));
     end(*store, 19, place(*store, 0, "gone"));
     EXPECT_EQ(tidy_up_at(*store, 60, 0, 5), 0);
-    EXPECT_EQ(store->do_upkeep(at(60, 1), 5)->deleted, 1);
+    EXPECT_EQ(store->run_retention_pass(at(60, 1), 5)->deleted, 1);
     EXPECT_EQ(containers(), "");
   }
   const auto store = open_with({});

@@ -32,6 +32,38 @@ class SchemaTest : public StoreTest {
     std::ofstream(file()).flush();
     return connect(Database::Access::kReadWrite);
   }
+
+  /// Makes a database of an earlier version.
+  void make(std::int64_t version) const {
+    Database database = connect_to_empty();
+    std::vector<Migration> earlier = migrations();
+    std::erase_if(earlier, [&](const Migration& step) { return step.version > version; });
+    ASSERT_EQ(earlier.back().version, version);
+    const Status migrated = migrate(database, earlier);
+    ASSERT_TRUE(migrated.has_value()) << message(migrated);
+  }
+
+  void write(const std::string& sql) const {
+    const Status written = connect(Database::Access::kReadWrite).execute(sql, "write as an earlier version");
+    ASSERT_TRUE(written.has_value()) << message(written);
+  }
+
+  /// Numbered from 1, each a second after the one before.
+  void write_decisions(const std::vector<std::string>& events) const {
+    std::string sql = "INSERT INTO boot (boot, boot_id, first_seen_ms, generation) VALUES (1, 'boot-1', 1, 2);";
+    int decision = 0;
+    for (const std::string& event : events) {
+      ++decision;
+      sql += fmt::format(
+          "INSERT INTO decided (decision, boot, at_ms, generation, event, holds, pod_uid, pod_namespace, pod_name, "
+          "container, attempt, sandbox_id, container_id, runtime_handler, qos, cpu_request_milli, cpu_limit_milli, "
+          "memory_request_bytes, memory_limit_bytes, mode, cpus, within, withheld, mems, kubelet_cpus, nodes, reason) "
+          "VALUES ({0}, 1, {0}000, {0}, '{1}', {2}, 'uid-{0}', 'shop', 'till-{0}', 'app', 0, 's1', 'c1', '', "
+          "'guaranteed', 1000, 1000, 0, 0, 'exclusive', '1', '', '', '', '', '0', 'why');",
+          decision, event, event == "placed" ? 1 : 0);
+    }
+    write(sql);
+  }
 };
 
 TEST_F(SchemaTest, GrowsFromNothingToTheNewest) {
@@ -55,47 +87,23 @@ TEST_F(SchemaTest, TakesOnlyTheStepsItHasNotSeen) {
   ASSERT_TRUE(migrated.has_value()) << message(migrated);
   EXPECT_EQ(*database.integer("PRAGMA user_version", "read"), next);
   EXPECT_EQ(*database.integer("SELECT count(colour) FROM decided", "read"), 0);
-  EXPECT_THAT(message(check_writable(database)), HasSubstr("knows only versions up to 13"));
+  EXPECT_THAT(message(check_writable(database)), HasSubstr("knows only versions up to 15"));
 }
 
-TEST_F(SchemaTest, KeepsWhatAnEarlierVersionWrote) {
-  {
-    Database database = connect_to_empty();
-    const std::vector<Migration> earlier(migrations().begin(), migrations().begin() + 2);
-    ASSERT_TRUE(migrate(database, earlier).has_value());
-    const Status written = database.execute(
-        "INSERT INTO boot VALUES (1, 'boot-1', 1);"
-        "INSERT INTO decided VALUES (1, 1, 1, 5, 'placed', 1, NULL, 'uid-1', 'shop', 'till', 'app', 0, 's1', 'c1', '', "
-        "'guaranteed', 2000, 2000, 0, 0, 'exclusive', '0-1', '', '', '', '', '0', 'why', NULL);"
-        "INSERT INTO live VALUES (1, 'bound', 'c1', '0-1', 1);"
-        "INSERT INTO pod VALUES ('s1', 1, 'uid-1', 'shop', 'till', 'runc');",
-        "write as before");
-    ASSERT_TRUE(written.has_value()) << message(written);
-  }
+TEST_F(SchemaTest, KeepsTheAuditOfTheFirstVersion) {
+  make(10);
+  write_decisions({"placed", "denied"});
   const auto store = open("boot-1");
-  const auto live = store->allocations();
-  ASSERT_TRUE(live.has_value()) << message(live);
-  ASSERT_EQ(live->size(), 1U);
-  const auto& columns = live->front().columns;
-  EXPECT_EQ(shown(columns, "cpus"), "0-1");
-  EXPECT_EQ(shown(columns, "container_id"), "c1");
-  EXPECT_EQ(shown(columns, "pod_uid"), "uid-1");
-  EXPECT_EQ(shown(columns, "settings"), "");
-  EXPECT_EQ(shown(columns, "hugepages"), "");
-  EXPECT_EQ(shown(columns, "memory_request_estimated"), "0");
-  ASSERT_EQ(store->pods()->size(), 1U);
-  EXPECT_EQ(shown(store->pods()->front(), "pod_name"), "till");
-  EXPECT_EQ(shown(store->pods()->front(), "nodes"), "");
-  EXPECT_EQ(*store->last_generation(), 5U);
+  EXPECT_EQ(store->report().set_aside, "");
+  EXPECT_EQ(
+      rows("SELECT decision, event, cpus, cpu_request_certainty, oom_score_adj FROM decided", 5),
+      (std::vector<std::vector<std::string>>{{"1", "placed", "1", "told", "0"}, {"2", "denied", "1", "told", "0"}}));
+  EXPECT_EQ(*store->last_decision(), 2);
+  EXPECT_EQ(*store->last_generation(), 2U);
   EXPECT_EQ(store->report().newest_lost_generation, 0U);
 }
 
-TEST_F(SchemaTest, TellsNothingOfCapacitiesAtFirstAndKeepsThemOverAReboot) {
-  {
-    Database database = connect_to_empty();
-    const std::vector<Migration> earlier(migrations().begin(), migrations().begin() + 9);
-    ASSERT_TRUE(migrate(database, earlier).has_value());
-  }
+TEST_F(SchemaTest, KeepsReportedCapacitiesOverAReboot) {
   {
     const auto store = open("boot-1");
     EXPECT_TRUE(store->capacities()->empty());
@@ -137,75 +145,44 @@ TEST_F(SchemaTest, CallsNothingExclusiveThatWasSeenNotToBe) {
             "1970-01-01T00:00:01.000Z,3,3");
 }
 
-TEST_F(SchemaTest, CompletesTheHistoryOfAnEarlierVersionInSlices) {
-  {
-    Database database = connect_to_empty();
-    const std::vector<Migration> earlier(migrations().begin(), migrations().begin() + 4);
-    ASSERT_TRUE(migrate(database, earlier).has_value());
-    std::string sql = "INSERT INTO boot (boot, boot_id, first_seen_ms) VALUES (1, 'boot-1', 1);";
-    for (int i = 1; i <= 7; ++i) {
-      sql += fmt::format(
-          "INSERT INTO decided VALUES ({0}, 1, {0}000, {0}, '{1}', {2}, NULL, 'uid-{0}', 'shop', 'till-{0}', 'app', 0, "
-          "'s1', 'c1', '', 'guaranteed', 1000, 1000, 0, 0, 'exclusive', '1', '', '', '', '', '0', 'why', NULL, 0, '', "
-          "'', "
-          "'');",
-          i, i == 4 ? "denied" : "placed", i == 4 ? 0 : 1);
-      if (i != 4)
-        sql += fmt::format("INSERT INTO outcome VALUES ({0}, {0}, {0}001, '{1}', 'c{0}', 0, '');", i,
-                           i == 5 ? "crashed" : "bound");
-      if (i != 4 && i != 7) sql += fmt::format("INSERT INTO ended VALUES ({0}, {0}999, {0}, 'exited');", i);
-    }
-    sql +=
-        "INSERT INTO allocation (decision, state, container_id, cpus, pending_since_ms) VALUES (7, 'bound', 'c7', '1', "
-        "1)";
-    const Status written = database.execute(sql, "write as before");
-    ASSERT_TRUE(written.has_value()) << message(written);
+TEST_F(SchemaTest, CompletesAHistoryThatIsNotComplete) {
+  make(14);
+  write_decisions({"placed", "placed", "placed", "denied", "placed", "placed", "placed"});
+  std::string sql =
+      "DELETE FROM pod_history; DELETE FROM event_history; INSERT INTO backfill VALUES ('decided', 2, 6);";
+  for (const int decision : {1, 2, 3, 5, 6}) {
+    sql += fmt::format("INSERT INTO ended VALUES ({0}, {0}000 + (1 << {0}), {0}, 'exited');", decision);
+    sql += fmt::format(
+        "INSERT INTO outcome (decision, at_ms, state, container_id, code, message) "
+        "VALUES ({0}, {0}001, '{1}', 'c', 0, '');",
+        decision, decision == 5 ? "crashed" : "bound");
   }
+  sql += "DELETE FROM event_history; UPDATE backfill SET next = 2;";
+  write(sql);
   const auto store = open("boot-1");
-  EXPECT_EQ(value("SELECT next || ' ' || last FROM backfill"), "1 7");
-  EXPECT_EQ(*store->last_generation(), 7U);
-  ASSERT_TRUE(store->add(EndedRow{7, 8999, 8, "exited"}).has_value()) << "what ends meanwhile is known at once";
-  int slices = 1;
-  while (store->do_upkeep({}, 2)->has_more) ++slices;
-  EXPECT_EQ(slices, 5);
-  EXPECT_EQ(value("SELECT count(*) FROM backfill"), "0");
-  EXPECT_EQ(column("SELECT decision FROM pod_history ORDER BY decision"), "1,2,3,4,5,6,7");
+  EXPECT_EQ(store->report().set_aside, "") << store->report().set_aside_because;
+  EXPECT_EQ(column("SELECT decision FROM pod_history ORDER BY decision"), "2,3,4,5,6");
   EXPECT_EQ(rows("SELECT event, at_ms, decision FROM event_history ORDER BY decision", 3),
             (std::vector<std::vector<std::string>>{{"denied", "4000", "4"}, {"crashed", "5001", "5"}}));
   EXPECT_EQ(
       column("SELECT decision || ':' || from_ms || '-' || until_ms || '^' || span FROM lifetime ORDER BY decision"),
-      "1:1000-1999^9,2:2000-2999^9,3:3000-3999^9,5:5000-5999^9,6:6000-6999^9,7:7000-8999^10");
+      "2:2000-2004^2,3:3000-3008^3,5:5000-5032^5,6:6000-6064^6");
+  EXPECT_EQ(value("SELECT count(*) FROM sqlite_schema WHERE name = 'backfill'"), "0");
 }
 
-TEST_F(SchemaTest, KnowsNoDevicesOfWhatVersionFiveWrote) {
-  {
-    Database database = connect_to_empty();
-    const std::vector<Migration> earlier(migrations().begin(), migrations().begin() + 5);
-    ASSERT_TRUE(migrate(database, earlier).has_value());
-    const Status written = database.execute(
-        "INSERT INTO boot (boot, boot_id, first_seen_ms) VALUES (1, 'boot-1', 1);"
-        "INSERT INTO topology VALUES (1, 1, 1, 1, 'digest', '0', '', '');"
-        "INSERT INTO decided VALUES (1, 1, 1, 5, 'placed', 1, NULL, 'uid-1', 'shop', 'till', 'app', 0, 's1', 'c1', '', "
-        "'guaranteed', 2000, 2000, 0, 0, 'exclusive', '0-1', '', '', '', '', '0', 'why', NULL, 0, '', '', '', '', "
-        "NULL, NULL, '', 0);"
-        "INSERT INTO allocation (decision, state, container_id, cpus, pending_since_ms) "
-        "VALUES (1, 'bound', 'c1', '0-1', 1)",
-        "write as before");
-    ASSERT_TRUE(written.has_value()) << message(written);
-  }
+TEST_F(SchemaTest, ListsTheDevicesOfContainers) {
   const auto store = open("boot-1");
-  EXPECT_EQ(value("SELECT devices FROM decided"), "");
-  EXPECT_EQ(value("SELECT count(*) FROM container_device"), "0");
   TopologyRow machine;
   machine.devices = {{"mlx5_0", "0000:65:00.0", "openfabrics", {1}}, {"pmem0", "", "block", {0, 1}}};
   ASSERT_TRUE(store->add(machine).has_value());
   EXPECT_EQ(rows("SELECT topology, name, address, kind, nodes FROM topology_device", 5),
-            (std::vector<std::vector<std::string>>{{"2", "mlx5_0", "0000:65:00.0", "openfabrics", "1"},
-                                                   {"2", "pmem0", "", "block", "0-1"}}));
+            (std::vector<std::vector<std::string>>{{"1", "mlx5_0", "0000:65:00.0", "openfabrics", "1"},
+                                                   {"1", "pmem0", "", "block", "0-1"}}));
+  ASSERT_TRUE(store->add(exclusive_row("none", {1})).has_value());
   DecidedRow row = exclusive_row("new", {2});
   row.devices = R"([{"name":"/dev/mlx5_0","address":"0000:65:00.0","nodes":"1"}])";
   ASSERT_TRUE(store->add(row).has_value());
-  EXPECT_EQ(value("SELECT container || ' ' || name || ' ' || nodes FROM container_device"), "new /dev/mlx5_0 1");
+  EXPECT_EQ(column("SELECT container || ' ' || name || ' ' || nodes FROM container_device"), "new /dev/mlx5_0 1");
 }
 
 TEST_F(SchemaTest, StaysAtTheVersionBeforeAStepThatFails) {
@@ -368,7 +345,7 @@ TEST_F(SchemaTest, HasExampleQueriesThatRun) {
   ASSERT_GE(example_queries().size(), 5U);
   for (const fs::path& path : example_queries()) {
     EXPECT_THAT(readme, HasSubstr("`queries/" + path.filename().string() + "`"));
-    // What is a function of `topolet query` is tried with that.
+    // Queries with functions of `topolet query` are tried with that.
     const std::string sql = text_of(path);
     const auto has = [&sql](const char* function) { return sql.find(function) != std::string::npos; };
     if (has("held_at(") || has("cpus_overlap(") || has("judged_in(")) continue;

@@ -107,10 +107,11 @@ inline DecidedRow exclusive_row(const std::string& container, const CpuSet& cpus
           .reason = "numa: fits one node",
           .verdicts = std::nullopt,
           .supersedes = std::nullopt,
-          .holds = true};
+          .holds = true,
+          .held_cpus = {{"exclusive", cpus}}};
 }
 
-/// What a decision holds, in the columns that every version of the schema has had.
+/// The allocation of a decision, in the columns that have no default.
 inline Columns allocation_columns(const DecidedRow& row) {
   return {{"state", "pending"},
           {"container_id", row.container_id},
@@ -147,6 +148,7 @@ inline DecidedRow shared_row(const std::string& container, const CpuSet& cpus, c
   row.mode = "shared";
   row.qos = "burstable";
   row.within = within;
+  row.held_cpus = {};
   return row;
 }
 

@@ -42,17 +42,17 @@ TEST_F(StoreTest, GivesBackWhatIsHeld) {
   EXPECT_EQ(held.columns.count("decision"), 0U);
 }
 
-TEST_F(StoreTest, HasItsLogFoldedIntoTheFileThoughNothingMoreIsWritten) {
-  constexpr std::uintmax_t kEnough = 5 << 20;  // less than what makes a writer fold it itself
+TEST_F(StoreTest, HasItsLogWrittenIntoTheFileThoughNothingMoreFollows) {
+  constexpr std::uintmax_t kEnough = 5 << 20;  // less than what makes a writer do it itself
   const auto store = open();
   const auto size_at_first = std::filesystem::file_size(file());
-  const auto is_folded = [&] { return std::filesystem::file_size(file()) > size_at_first; };
-  while (!is_folded() && std::filesystem::file_size(file().string() + "-wal") < kEnough) {
+  const auto is_written = [&] { return std::filesystem::file_size(file()) > size_at_first; };
+  while (!is_written() && std::filesystem::file_size(file().string() + "-wal") < kEnough) {
     ASSERT_TRUE(store->begin().has_value());
     for (int row = 0; row < 50; ++row) ASSERT_TRUE(store->add(exclusive_row("app", {1})).has_value());
     ASSERT_TRUE(store->commit().has_value());
   }
-  EXPECT_TRUE(testing::eventually(is_folded));
+  EXPECT_TRUE(testing::eventually(is_written));
 }
 
 TEST_F(StoreTest, PutsWhatIsHeldInThePlaceOfWhatWasThere) {
@@ -132,12 +132,12 @@ TEST_F(StoreTest, GivesADecisionTheNumberItIsTo) {
   EXPECT_EQ(column("SELECT decision FROM decided"), "7,8,9");
 }
 
-TEST_F(StoreTest, KeepsIntervalsOfHeldCpusButNotOfSharedOnes) {
+TEST_F(StoreTest, KeepsIntervalsOfHeldCpus) {
   const auto store = open();
   DecidedRow exclusive = exclusive_row("app", {0, 1, 2, 64});
-  exclusive.withheld = {8, 9};
+  exclusive.held_cpus.push_back({"withheld", {8, 9}});
   DecidedRow reserved = exclusive_row("dns", {10, 12});
-  reserved.mode = "reserved";
+  reserved.held_cpus = {{"reserved", {10, 12}}, {"withheld", {}}};
   ASSERT_TRUE(store->add(exclusive).has_value());
   ASSERT_TRUE(store->add(shared_row("log", {3, 4}, {3, 4})).has_value());
   ASSERT_TRUE(store->add(reserved).has_value());

@@ -40,8 +40,8 @@ class WrongClock : public StoreTest, public ::testing::WithParamInterface<unsign
 
   void tidy_up() {
     while (true) {
-      const auto done =
-          store_->do_upkeep({wall(), std::chrono::steady_clock::time_point(std::chrono::milliseconds(now_))}, 100);
+      const auto done = store_->run_retention_pass(
+          {wall(), std::chrono::steady_clock::time_point(std::chrono::milliseconds(now_))}, 100);
       ASSERT_TRUE(done);
       if (!done->has_more) break;
     }
@@ -76,7 +76,7 @@ TEST_P(WrongClock, DeletesNothingTooEarlyAndIsNeverStuck) {
   std::int64_t wrong_since = 0;
   for (int step = 0; step < 250; ++step) {
     now_ += offset_ == 0 ? below(10 * kHourLong) : below(2 * kHourLong);
-    // What is stamped by a clock that is behind is as old as it says.
+    // A decision that is stamped by a clock that is behind is as old as it says.
     if (offset_ >= 0 && below(3) != 0) decide();
     const bool was_wrong_for_long = offset_ != 0 && now_ - wrong_since > 12 * kHourLong;
     if (was_wrong_for_long || below(12) == 0) {

@@ -158,7 +158,7 @@ TEST_F(FeedTest, TellsCapacitiesAsTheyAreAndAsTheyChange) {
   const std::chrono::milliseconds until = std::chrono::minutes(1);
   ledger_.load({}, {}, {{.node = 0, .milli = 500, .until = until, .source = "operator"}});
   feed_.on_loaded(ledger_);
-  commit(engine::event::CapacityTold{1, 1500, until, "nrt"});
+  commit(engine::event::CapacityReported{1, 1500, until, "nrt"});
   const auto reader = subscribe();
   ASSERT_THAT(reader->received(), SizeIs(1));
   const v1::Snapshot snapshot = reader->received()[0].snapshot();

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "core/base/text.hpp"
-#include "core/engine/state/told_capacity.hpp"
+#include "core/engine/state/reported_capacity.hpp"
 
 namespace topolet::engine {
 namespace {
@@ -45,11 +45,11 @@ Result<std::int64_t> check_capacity(const CapacityRequest& request, const topolo
         Code::kInvalidArgument,
         fmt::format("the capacity of NUMA node {} would have ended already; it must end in the future", request.node)};
   }
-  if (request.until > now + kLongestTold) {
+  if (request.until > now + kLongestReport) {
     return Error{Code::kInvalidArgument,
                  fmt::format("the capacity of NUMA node {} would be told for more than {} days; tell it for less, and "
                              "again while it lasts",
-                             request.node, kLongestTold.count() / 24)};
+                             request.node, kLongestReport.count() / 24)};
   }
   return nominal_milli(&topology, request.node);
 }
@@ -61,10 +61,10 @@ void handle_set_capacity(const HandlerDeps& deps, const CapacityRequest& request
   const Result<std::int64_t> nominal = check_capacity(request, *deps.placer.topology(), now);
   if (!nominal) return then(nominal.error());
   const std::int64_t milli = std::min(request.milli.value_or(*nominal), *nominal);
-  const CapacityAnswer answer{milli, *nominal, deps.ledger().told_capacities().count(request.node) != 0};
+  const CapacityAnswer answer{milli, *nominal, deps.ledger().reported_capacities().count(request.node) != 0};
   const auto when_done = [then, answer] { then(answer); };
   if (!request.milli) return deps.committer.commit(event::CapacityCleared{request.node, request.source}, when_done);
-  deps.committer.commit(event::CapacityTold{request.node, milli, request.until, request.source}, when_done);
+  deps.committer.commit(event::CapacityReported{request.node, milli, request.until, request.source}, when_done);
 }
 
 }  // namespace topolet::engine

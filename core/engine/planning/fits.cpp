@@ -374,8 +374,8 @@ class Computation {
 
   /// By what is told of the node's capacity.
   std::uint32_t lowered(const topology::Node& node, std::uint32_t cpus) const {
-    const auto told = ledger_.told_capacities().find(node.os_index);
-    if (told == ledger_.told_capacities().end()) return cpus;
+    const auto told = ledger_.reported_capacities().find(node.os_index);
+    if (told == ledger_.reported_capacities().end()) return cpus;
     return cpus - std::min(cpus, missing_cpus(told->second, nominal_milli(placer_.topology().get(), node.os_index)));
   }
 

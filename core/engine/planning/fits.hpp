@@ -21,9 +21,9 @@ class Placer;
 /// The CPUs that one container could have for itself on a node, and the bookings there.
 struct NodeFit {
   std::uint32_t node = 0;            ///< OS index
-  std::uint32_t exclusive_cpus = 0;  ///< 0 on a memory-only node; fewer where the node's told capacity lowers it
-  /// Requested by containers whose memory is here: in equal parts over the nodes that it is bound to, else in
-  /// proportion to the container's CPUs. For a bound one whose request is not known, its limit counts. Rounded up.
+  std::uint32_t exclusive_cpus = 0;  ///< 0 on a memory-only node; fewer where the node's reported capacity lowers it
+  /// Requested by containers whose memory is here: in equal parts over the nodes that it is bound to, else the way of
+  /// the container's CPUs. Of a bound one whose request is not known, its limit counts. Rounded up.
   std::int64_t booked_memory_bytes = 0;
   std::map<std::string, std::int64_t> booked_huge_page_bytes = {};  ///< the same by page size, "2MB"
   std::uint32_t shared_cpus = 0;  ///< but for the reserved ones, those that no container has alone
@@ -89,8 +89,8 @@ struct Fits {
 /// A number is never too large. It is the largest possible unless policies deny smaller containers and grant larger
 /// ones with more CPUs in between than the largest core of the node has threads; see LargestGranted in fits.cpp.
 ///
-/// If a told capacity `lowers` (ToldCapacity), the number is smaller by the missing CPUs. No decision reads that: it is
-/// for whoever chooses between machines.
+/// Where a reported capacity `lowers` (ReportedCapacity), so many CPUs fewer as are missing. No decision reads that: it
+/// is for whoever chooses between machines.
 ///
 /// Every plan has the whole time of a decision. Same arguments, same answer, as far as the policies' are the same.
 Fits compute_fits(const Placer& placer, const Ledger& ledger, const std::vector<PendingContainer>& pending);

@@ -12,12 +12,12 @@
 
 namespace topolet::engine {
 
-void CapacityTransitions::tell(const event::CapacityTold& event) {
-  const auto known = ledger_.told_capacities().find(event.node);
-  const std::optional<ToldCapacity> before =
-      known == ledger_.told_capacities().end() ? std::nullopt : std::optional(known->second);
+void CapacityTransitions::tell(const event::CapacityReported& event) {
+  const auto known = ledger_.reported_capacities().find(event.node);
+  const std::optional<ReportedCapacity> before =
+      known == ledger_.reported_capacities().end() ? std::nullopt : std::optional(known->second);
   const std::int64_t nominal = nominal_milli(ledger_.topology().get(), event.node);
-  const ToldCapacity after = judged({event.node, event.milli, event.until, event.source}, before, nominal, now_);
+  const ReportedCapacity after = judged({event.node, event.milli, event.until, event.source}, before, nominal, now_);
   if (before == after) return;
   draft_.put_capacity(after);
   // A later end alone is not recorded.
@@ -26,8 +26,8 @@ void CapacityTransitions::tell(const event::CapacityTold& event) {
 }
 
 void CapacityTransitions::clear(const event::CapacityCleared& event) {
-  const auto known = ledger_.told_capacities().find(event.node);
-  if (known == ledger_.told_capacities().end()) return;
+  const auto known = ledger_.reported_capacities().find(event.node);
+  if (known == ledger_.reported_capacities().end()) return;
   draft_.forget_capacity(event.node);
   const std::int64_t nominal = nominal_milli(ledger_.topology().get(), event.node);
   record(event.node, fmt::format("node {}: {} was cleared by {}; its nominal capacity counts again", event.node,
@@ -35,18 +35,18 @@ void CapacityTransitions::clear(const event::CapacityCleared& event) {
 }
 
 void CapacityTransitions::pass_time() {
-  for (const auto& [node, told] : ledger_.told_capacities()) {
+  for (const auto& [node, reported] : ledger_.reported_capacities()) {
     const std::int64_t nominal = nominal_milli(ledger_.topology().get(), node);
-    if (told.until <= now_) {
+    if (reported.until <= now_) {
       draft_.forget_capacity(node);
-      record(node,
-             fmt::format("node {}: {} has expired; its nominal capacity counts again", node, describe(told, nominal)));
-    } else if (!told.lowers && told.below_since.count() != 0 && now_ - told.below_since >= kLowAfter) {
-      ToldCapacity after = told;
+      record(node, fmt::format("node {}: {} has expired; its nominal capacity counts again", node,
+                               describe(reported, nominal)));
+    } else if (!reported.lowers && reported.below_since.count() != 0 && now_ - reported.below_since >= kLowAfter) {
+      ReportedCapacity after = reported;
       after.lowers = true;
       record(node,
-             fmt::format("node {}: {} for {} s: {} fewer can be had for exclusive use", node, describe(told, nominal),
-                         kLowAfter.count(), counted(missing_cpus(after, nominal), "CPU")));
+             fmt::format("node {}: {} for {} s: {} fewer can be had for exclusive use", node,
+                         describe(reported, nominal), kLowAfter.count(), counted(missing_cpus(after, nominal), "CPU")));
       draft_.put_capacity(std::move(after));
     }
   }
@@ -54,17 +54,17 @@ void CapacityTransitions::pass_time() {
 
 /// Judges each capacity anew: it may become low, or cease to be, when its node has more or fewer CPUs than before.
 void CapacityTransitions::judge(const topology::Topology& topology) {
-  for (const auto& [node, told] : ledger_.told_capacities()) {
-    ToldCapacity after = judged(told, told, nominal_milli(&topology, node), now_);
+  for (const auto& [node, reported] : ledger_.reported_capacities()) {
+    ReportedCapacity after = judged(reported, reported, nominal_milli(&topology, node), now_);
     // The wall clock may have been set back while no daemon ran.
     after.below_since = std::min(after.below_since, now_);
-    if (after != told) draft_.put_capacity(std::move(after));
+    if (after != reported) draft_.put_capacity(std::move(after));
   }
 }
 
 void CapacityTransitions::set_clock(std::chrono::milliseconds by) {
-  for (const auto& [node, told] : ledger_.told_capacities()) {
-    ToldCapacity after = told;
+  for (const auto& [node, reported] : ledger_.reported_capacities()) {
+    ReportedCapacity after = reported;
     after.until += by;
     if (after.below_since.count() != 0) after.below_since += by;
     draft_.put_capacity(std::move(after));

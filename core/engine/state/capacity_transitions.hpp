@@ -18,7 +18,7 @@ class CapacityTransitions {
   CapacityTransitions(const Ledger& ledger, std::chrono::milliseconds now, Draft& draft)
       : ledger_(ledger), now_(now), draft_(draft) {}
 
-  void tell(const event::CapacityTold& event);
+  void tell(const event::CapacityReported& event);
   void clear(const event::CapacityCleared& event);
   void pass_time();
   void judge(const topology::Topology& topology);

@@ -11,9 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/engine/state/device_rows.hpp"
 #include "core/engine/state/stored_fields.hpp"
-#include "core/engine/state/verdicts_json.hpp"
 
 namespace topolet::engine {
 namespace {
@@ -52,16 +50,14 @@ Json json_of(const placement::Demand& demand) {
 
 void read(const Json& json, placement::Demand& demand) {
   json.at("cpu_request_milli").get_to(demand.cpu_request_milli);
-  // Older versions did not write these.
-  demand.cpu_period_us = json.value("cpu_period_us", std::int64_t{0});
-  const auto certainty = json.find("cpu_request_certainty");
-  if (certainty != json.end()) read_name(certainty->get<std::string>(), kCertainties, demand.cpu_request_certainty);
+  json.at("cpu_period_us").get_to(demand.cpu_period_us);
+  read_name(json.at("cpu_request_certainty").get<std::string>(), kCertainties, demand.cpu_request_certainty);
   json.at("cpu_limit_milli").get_to(demand.cpu_limit_milli);
   json.at("memory_request_bytes").get_to(demand.memory_request_bytes);
   json.at("memory_request_estimated").get_to(demand.memory_request_estimated);
   json.at("memory_limit_bytes").get_to(demand.memory_limit_bytes);
   json.at("hugepages").get_to(demand.hugepage_limit_bytes);
-  demand.oom_score_adj = json.value("oom_score_adj", std::int64_t{0});
+  json.at("oom_score_adj").get_to(demand.oom_score_adj);
 }
 
 Json json_of(const placement::AddedFields& added) { return {{"env", added.env}, {"annotations", added.annotations}}; }
@@ -107,7 +103,7 @@ Json json_of(const Overruled& overruled) {
 void read(const Json& json, Overruled& overruled) {
   overruled.since = std::chrono::milliseconds(json.at("since_ms").get<std::int64_t>());
   overruled.ours_since = std::chrono::milliseconds(json.at("ours_since_ms").get<std::int64_t>());
-  if (json.contains("cpus")) read_set(json, "cpus", overruled.cpus);
+  read_set(json, "cpus", overruled.cpus);
 }
 
 Json json_of(const Hand& hand) { return {{"repaired_ms", hand.repaired_at.count()}, {"repairs", hand.repairs}}; }
@@ -159,25 +155,6 @@ void read(const Json& json, Denial& denial) {
   json.at("attempt").get_to(denial.attempt);
   json.at("reason").get_to(denial.reason);
   json.at("decision").get_to(denial.decision);
-}
-
-// JSON written by hand, as this is done for every create. Names of policies need no escapes.
-
-/// Empty where nothing was measured.
-std::string phases_of(const placement::DecisionTimes& times) {
-  if (times.decide.count() == 0) return {};
-  std::string policies;
-  for (const auto& [policy, time] : times.policies) {
-    policies += fmt::format("{}\"{}\":{}", policies.empty() ? ",\"plugins\":{" : ",", policy, time.count());
-  }
-  return fmt::format("{{\"queued_us\":{},\"decide_us\":{}{}{}}}", times.queued.count(), times.decide.count(), policies,
-                     policies.empty() ? "" : "}");
-}
-
-std::string phases_of(const std::optional<CreateTimes>& times) {
-  if (!times) return {};
-  return fmt::format("{{\"write_us\":{},\"neighbours_us\":{},\"runtime_us\":{}}}", times->write.count(),
-                     times->neighbours.count(), times->runtime.count());
 }
 
 /// JSON holds UTF-8 only: other bytes are replaced.
@@ -309,8 +286,12 @@ Result<Of> decode_all(const std::map<std::string, store::Value>& columns, ForEac
   Of read;
   Status status;
   for_each(read, [&](const char* column, auto& field) {
+    if (!status) return;
     const auto found = columns.find(column);
-    if (found == columns.end() || !status) return;
+    if (found == columns.end()) {
+      status = Error{Code::kDataLoss, fmt::format("column {}: is missing", column)};
+      return;
+    }
     try {
       from_value(found->second, field);
     } catch (const std::exception& error) {
@@ -319,137 +300,6 @@ Result<Of> decode_all(const std::map<std::string, store::Value>& columns, ForEac
   });
   if (!status) return status.error();
   return read;
-}
-
-store::DecidedRow row_of(const Transition& transition, const AuditEntry& audit) {
-  store::DecidedRow row;
-  row.at_ms = transition.wall_time.count();
-  row.generation = transition.generation;
-  row.event = to_string(audit.event);
-  row.reason = audit.reason;
-  row.nodes = audit.nodes.to_string();
-  row.reason_code = audit.reason_code;
-  row.caused_by = audit.caused_by;
-  row.phases = phases_of(audit.times);
-  if (audit.setup != 0) row.setup = audit.setup;
-  if (audit.verdicts) row.verdicts = encode_verdicts(*audit.verdicts);
-  return row;
-}
-
-void describe(const placement::Workload& workload, const Transition& transition, store::DecidedRow& row) {
-  row.pod_uid = workload.key.pod_uid;
-  row.pod_namespace = workload.pod_namespace;
-  row.pod_name = workload.pod_name;
-  row.container = workload.key.name;
-  row.attempt = workload.key.attempt;
-  row.sandbox_id = workload.key.sandbox_id;
-  row.runtime_handler = workload.runtime_handler;
-  row.qos = to_string(workload.qos);
-  row.cpu_request_milli = workload.demand.cpu_request_milli;
-  row.cpu_request_certainty = to_string(workload.demand.cpu_request_certainty);
-  row.cpu_limit_milli = workload.demand.cpu_limit_milli;
-  row.memory_request_bytes = workload.demand.memory_request_bytes;
-  row.memory_limit_bytes = workload.demand.memory_limit_bytes;
-  row.memory_request_estimated = workload.demand.memory_request_estimated;
-  row.oom_score_adj = workload.demand.oom_score_adj;
-  row.hugepage_limit_bytes = workload.demand.hugepage_limit_bytes;
-  row.settings = workload.settings;
-  row.kubelet_cpus = workload.kubelet_cpus;
-  row.kubelet_mems = workload.kubelet_mems;
-  row.devices = devices_json(workload, transition.machine.get());
-}
-
-Status write_decided(store::Store& store, const Transition& transition, const Change& change) {
-  const Allocation& after = *change.after;
-  store::DecidedRow row = row_of(transition, *change.audit);
-  row.decision = after.decision;
-  row.supersedes = change.supersedes;
-  describe(after.workload, transition, row);
-  row.container_id = change.before ? change.before->container_id : after.container_id;
-  row.mode = to_string(after.placement.mode);
-  row.cpus = after.placement.cpus;
-  row.within = after.within;
-  row.withheld = after.effective_withheld();
-  row.mems = after.placement.mems;
-  row.conflict = after.conflict;
-  const auto added = store.add(row);
-  if (!added) return added.error();
-  return store.put_allocation(after.decision, encode(after));
-}
-
-Status write_outcome(store::Store& store, const Transition& transition, const Change& change) {
-  const Allocation& about = change.after ? *change.after : *change.before;
-  store::OutcomeRow row;
-  row.decision = about.decision;
-  row.at_ms = transition.wall_time.count();
-  row.state = change.outcome->state;
-  row.container_id = about.container_id;
-  row.code = static_cast<int>(change.outcome->code);
-  row.message = change.outcome->message;
-  row.phases = phases_of(change.outcome->times);
-  return store.add(row);
-}
-
-Status write_change(store::Store& store, const Transition& transition, const Change& change) {
-  if (change.after && change.audit) {
-    if (Status written = write_decided(store, transition, change); !written) return written;
-  } else if (change.after) {
-    const store::Columns columns = encode_changes(*change.before, *change.after);
-    if (Status written = store.update_allocation(change.after->decision, columns); !written) return written;
-  }
-  if (change.outcome) {
-    if (Status written = write_outcome(store, transition, change); !written) return written;
-  }
-  if (change.after || change.cause.empty()) return {};
-  return store.add(
-      store::EndedRow{change.before->decision, transition.wall_time.count(), transition.generation, change.cause});
-}
-
-Status write_recorded_event(store::Store& store, const Transition& transition, const RecordedEvent& recorded) {
-  store::DecidedRow row = row_of(transition, recorded.audit);
-  row.decision = recorded.decision;
-  row.holds = false;
-  if (recorded.subject) {
-    describe(recorded.subject->workload, transition, row);
-    row.container_id = recorded.subject->container_id;
-    if (!row.container_id.empty()) {
-      row.mode = to_string(recorded.subject->placement.mode);
-      row.cpus = recorded.subject->placement.cpus;
-    }
-  }
-  const auto added = store.add(row);
-  return added ? Status() : Status(added.error());
-}
-
-/// Returns the lowest CPU of the CPU's group: a name that no other group has.
-std::optional<std::uint32_t> first_of(const std::vector<CpuSet>& groups, std::uint32_t position) {
-  if (position == topology::kNoPosition || groups[position].empty()) return std::nullopt;
-  return *groups[position].begin();
-}
-
-store::TopologyRow topology_row(const Transition& transition) {
-  const topology::Topology& topology = *transition.topology;
-  const CpuInventory& inventory = transition.topology_inventory;
-  store::TopologyRow row{transition.generation,
-                         transition.wall_time.count(),
-                         inventory.allowed,
-                         inventory.reserved,
-                         inventory.isolated,
-                         {},
-                         {}};
-  for (const topology::Pu& pu : topology.pus) {
-    store::TopologyRow::Cpu& cpu = row.cpus.emplace_back();
-    cpu.cpu = pu.os_index;
-    if (pu.node != topology::kNoPosition) cpu.node = topology.nodes[pu.node].os_index;
-    cpu.core = first_of(topology.cores, pu.core).value_or(pu.os_index);
-    cpu.l3 = first_of(topology.l3s, pu.l3);
-    if (pu.package != topology::kNoPosition) cpu.package = pu.package;
-  }
-  for (const topology::Node& node : topology.nodes) {
-    row.nodes.push_back({node.os_index, node.cpus, node.memory_bytes, node.memory_only});
-  }
-  row.devices = device_rows(topology);
-  return row;
 }
 
 }  // namespace
@@ -497,56 +347,20 @@ Result<Pod> decode_pod(const store::PodRow& row) {
   return decode_all<Pod>(row, [](Pod& into, auto field) { for_each_field_of_pod(into, field); });
 }
 
-store::Columns encode(const ToldCapacity& told) {
+store::Columns encode(const ReportedCapacity& capacity) {
   store::Columns columns;
   for_each_field_of_capacity(
-      told, [&](const char* column, const auto& field) { columns.emplace_back(column, to_value(field)); });
+      capacity, [&](const char* column, const auto& field) { columns.emplace_back(column, to_value(field)); });
   return columns;
 }
 
-Result<ToldCapacity> decode_capacity(const store::CapacityRow& row) {
-  auto told = decode_all<ToldCapacity>(row.columns,
-                                       [](ToldCapacity& into, auto field) { for_each_field_of_capacity(into, field); });
-  if (!told) return Error{Code::kDataLoss, fmt::format("told capacity of node {}: {}", row.node, told.error().message)};
-  told->node = row.node;
-  return told;
-}
-
-Status write(store::Store& store, const Transition& transition) {
-  for (const RecordedEvent& recorded : transition.recorded_events) {
-    if (Status written = write_recorded_event(store, transition, recorded); !written) return written;
-  }
-  for (const Change& change : transition.changes) {
-    if (Status written = write_change(store, transition, change); !written) return written;
-  }
-  if (transition.writes_pool || transition.pool != transition.pool_before) {
-    Status written = store.add(store::PoolRow{transition.generation, transition.wall_time.count(), transition.pool,
-                                              transition.free_reserved, transition.free_isolated,
-                                              transition.pool_cause.decision, transition.pool_cause.what});
-    if (!written) return written;
-  }
-  if (transition.topology) {
-    if (Status written = store.add(topology_row(transition)); !written) return written;
-  }
-  if (transition.setup) {
-    const Setup& setup = *transition.setup;
-    Status written = store.add(store::SetupRow{setup.number, transition.generation, transition.wall_time.count(),
-                                               setup.version, setup.config_text, setup.plugins});
-    if (!written) return written;
-  }
-  for (const PodChange& change : transition.pods) {
-    Status written = change.after ? store.put_pod(encode(*change.after)) : store.remove_pod(change.sandbox_id);
-    if (!written) return written;
-  }
-  for (const CapacityChange& change : transition.capacities) {
-    Status written =
-        change.after ? store.put_capacity(change.node, encode(*change.after)) : store.remove_capacity(change.node);
-    if (!written) return written;
-  }
-  for (const RepeatedDenial& repeated : transition.repeated) {
-    if (Status written = store.count_repeat(repeated.decision, transition.wall_time.count()); !written) return written;
-  }
-  return store.set_generation(transition.generation);
+Result<ReportedCapacity> decode_capacity(const store::CapacityRow& row) {
+  auto capacity = decode_all<ReportedCapacity>(
+      row.columns, [](ReportedCapacity& into, auto field) { for_each_field_of_capacity(into, field); });
+  if (!capacity)
+    return Error{Code::kDataLoss, fmt::format("reported capacity of node {}: {}", row.node, capacity.error().message)};
+  capacity->node = row.node;
+  return capacity;
 }
 
 }  // namespace topolet::engine

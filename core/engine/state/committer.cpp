@@ -11,6 +11,7 @@
 #include "core/base/rfc3339.hpp"
 #include "core/engine/state/codec.hpp"
 #include "core/engine/state/transitions.hpp"
+#include "core/engine/state/write_transition.hpp"
 #include "core/placement/reason_codes.hpp"
 
 namespace topolet::engine {

@@ -61,9 +61,9 @@ class Draft {
   void add_warnings(const placement::Workload& workload, const std::vector<std::string>& warnings);
   void forget_pod(const std::string& sandbox_id);
 
-  void put_capacity(ToldCapacity told) {
-    const std::uint32_t node = told.node;
-    transition_.capacities.push_back({node, std::move(told)});
+  void put_capacity(ReportedCapacity reported) {
+    const std::uint32_t node = reported.node;
+    transition_.capacities.push_back({node, std::move(reported)});
   }
   void forget_capacity(std::uint32_t node) { transition_.capacities.push_back({node, std::nullopt}); }
 

@@ -245,7 +245,7 @@ struct ClockSet {
   std::chrono::milliseconds by{};
 };
 /// Somebody outside says what a NUMA node with CPUs can do until then.
-struct CapacityTold {
+struct CapacityReported {
   std::uint32_t node = 0;  ///< OS index
   std::int64_t milli = 0;
   std::chrono::milliseconds until{};  ///< wall clock
@@ -282,6 +282,6 @@ using Event =
                  event::FoundStuck, event::CameLoose, event::Overlapped, event::Adopted, event::FoundForeign,
                  event::PodConfined, event::PodQuotaDropped, event::Evaluated, event::MachineChanged,
                  event::CrashHoldExpired, event::Restarted, event::ClockSet, event::AuditOnly, event::SetupChanged,
-                 event::CapacityTold, event::CapacityCleared, event::CapacityTimePassed, event::KubeletStatic>;
+                 event::CapacityReported, event::CapacityCleared, event::CapacityTimePassed, event::KubeletStatic>;
 
 }  // namespace topolet::engine

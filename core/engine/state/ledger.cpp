@@ -370,9 +370,9 @@ void Ledger::apply(const Transition& transition) {
   }
   for (const CapacityChange& change : transition.capacities) {
     if (change.after) {
-      told_capacities_[change.node] = *change.after;
+      reported_capacities_[change.node] = *change.after;
     } else {
-      told_capacities_.erase(change.node);
+      reported_capacities_.erase(change.node);
     }
   }
   for (const Change& change : transition.changes) {
@@ -392,14 +392,15 @@ void Ledger::assume_released(const placement::ContainerKey& key) {
   apply(std::move(draft).finish());
 }
 
-void Ledger::load(std::vector<Allocation> allocations, std::vector<Pod> pods, std::vector<ToldCapacity> capacities) {
+void Ledger::load(std::vector<Allocation> allocations, std::vector<Pod> pods,
+                  std::vector<ReportedCapacity> capacities) {
   DedicatedCpus held;
   for (Allocation& allocation : allocations) {
     held.add(allocation);
     put(std::move(allocation));
   }
   for (Pod& pod : pods) pods_[pod.sandbox.id] = std::move(pod);
-  for (ToldCapacity& told : capacities) told_capacities_[told.node] = std::move(told);
+  for (ReportedCapacity& reported : capacities) reported_capacities_[reported.node] = std::move(reported);
   for (const auto& [key, allocation] : allocations_) book_pod(key);
   pool_ = Ledger::pool_of(inventory_, held.exclusive, held.withheld);
   free_reserved_ = held.free_reserved_of(inventory_);

@@ -38,8 +38,8 @@ class Ledger {
   const std::shared_ptr<const Setup>& setup() const { return setup_; }
   const std::map<placement::ContainerKey, Allocation>& allocations() const { return allocations_; }
   const std::map<std::string, Pod>& pods() const { return pods_; }
-  /// Returns the capacities that were told of NUMA nodes, by OS index.
-  const std::map<std::uint32_t, ToldCapacity>& told_capacities() const { return told_capacities_; }
+  /// What is told of the capacity of NUMA nodes, by OS index.
+  const std::map<std::uint32_t, ReportedCapacity>& reported_capacities() const { return reported_capacities_; }
 
   const Allocation* find(const placement::ContainerKey& key) const;
   /// By the runtime's id, or by a part from its beginning that fits no other: runtimes take those too.
@@ -111,7 +111,7 @@ class Ledger {
   void assume(Allocation allocation);
   void assume_released(const placement::ContainerKey& key);
   /// Takes over what the store knows, as it is.
-  void load(std::vector<Allocation> allocations, std::vector<Pod> pods, std::vector<ToldCapacity> capacities = {});
+  void load(std::vector<Allocation> allocations, std::vector<Pod> pods, std::vector<ReportedCapacity> capacities = {});
 
   /// The pool that remains of `inventory` when those CPUs are held.
   static CpuSet pool_of(const CpuInventory& inventory, const CpuSet& exclusive, const CpuSet& withheld);
@@ -145,7 +145,7 @@ class Ledger {
   std::size_t strays_ = 0;     ///< among the allocations
   std::size_t unmovable_ = 0;  ///< the same: those that bar CPUs
   std::map<std::string, Pod> pods_;
-  std::map<std::uint32_t, ToldCapacity> told_capacities_;
+  std::map<std::uint32_t, ReportedCapacity> reported_capacities_;
 };
 
 /// The exclusive and withheld CPUs of the allocations that were added.

@@ -35,14 +35,14 @@ LoadedLedger load_ledger(store::Store& store, CpuInventory cpus) {
     if (!pod) return {ledger, pod.error()};
     known.push_back(*std::move(pod));
   }
-  std::vector<ToldCapacity> told;
+  std::vector<ReportedCapacity> reported;
   for (const store::CapacityRow& row : *capacities) {
-    Result<ToldCapacity> capacity = decode_capacity(row);
+    Result<ReportedCapacity> capacity = decode_capacity(row);
     if (!capacity) return {ledger, capacity.error()};
-    told.push_back(*std::move(capacity));
+    reported.push_back(*std::move(capacity));
   }
   ledger = Ledger(ledger.inventory(), std::max(*generation, store.report().newest_lost_generation), *decision + 1);
-  ledger.load(std::move(allocations), std::move(known), std::move(told));
+  ledger.load(std::move(allocations), std::move(known), std::move(reported));
   return {std::move(ledger), {}, *decision > 0, *told_of_kubelet};
 }
 

@@ -1,4 +1,5 @@
 #include "core/engine/state/record_again.hpp"
+#include "core/engine/state/write_transition.hpp"
 
 #include <fmt/format.h>
 
@@ -6,8 +7,6 @@
 #include <map>
 #include <set>
 #include <utility>
-
-#include "core/engine/state/codec.hpp"
 
 namespace topolet::engine {
 namespace {
@@ -82,7 +81,7 @@ Transition record_again(const Ledger& ledger, const std::deque<UnwrittenTransiti
       if (denial.decision < again.next_decision) again.recorded_events.push_back(denial_of(pod, container, denial));
     }
   }
-  for (const auto& [node, told] : ledger.told_capacities()) again.capacities.push_back({node, told});
+  for (const auto& [node, told] : ledger.reported_capacities()) again.capacities.push_back({node, told});
   return again;
 }
 

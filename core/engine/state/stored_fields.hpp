@@ -1,9 +1,9 @@
-// The stored fields of an allocation, of a pod and of a told capacity: one line for each column and its field. A field
+// The stored fields of an allocation, a pod and a reported capacity: one line for each column and its field. A field
 // that is added here is stored and read back; the schema of the store must have its column.
 #pragma once
 
 #include "core/engine/state/allocation.hpp"
-#include "core/engine/state/told_capacity.hpp"
+#include "core/engine/state/reported_capacity.hpp"
 
 namespace topolet::engine {
 
@@ -89,12 +89,12 @@ void for_each_field_of_pod(Of& pod, Field field) {
 
 /// But for the node, which is the row's key.
 template <class Of, class Field>
-void for_each_field_of_capacity(Of& told, Field field) {
-  field("milli", told.milli);
-  field("until_ms", told.until);
-  field("source", told.source);
-  field("below_since_ms", told.below_since);
-  field("lowers", told.lowers);
+void for_each_field_of_capacity(Of& capacity, Field field) {
+  field("milli", capacity.milli);
+  field("until_ms", capacity.until);
+  field("source", capacity.source);
+  field("below_since_ms", capacity.below_since);
+  field("lowers", capacity.lowers);
 }
 
 }  // namespace topolet::engine

@@ -14,9 +14,9 @@
 #include "core/engine/state/allocation.hpp"
 #include "core/engine/state/audit_event.hpp"
 #include "core/engine/state/cpu_inventory.hpp"
+#include "core/engine/state/reported_capacity.hpp"
 #include "core/engine/state/setup.hpp"
-#include "core/engine/state/told_capacity.hpp"
-#include "core/placement/decision.hpp"
+#include "core/placement/decide.hpp"
 #include "core/placement/verdicts.hpp"
 #include "core/topology/topology.hpp"
 
@@ -95,8 +95,8 @@ struct PodChange {
 };
 
 struct CapacityChange {
-  std::uint32_t node = 0;             ///< OS index
-  std::optional<ToldCapacity> after;  ///< none: nominal again
+  std::uint32_t node = 0;                 ///< OS index
+  std::optional<ReportedCapacity> after;  ///< none: nominal again
 };
 
 /// One more of a denial that was audited before.

@@ -73,7 +73,7 @@ class Transitions {
   void operator()(const event::Restarted& event);
   void operator()(const event::SetupChanged& event) { draft_.record_setup(event.setup); }
   void operator()(const event::ClockSet& event) { machine_.set_clock(event); }
-  void operator()(const event::CapacityTold& event) { capacities_.tell(event); }
+  void operator()(const event::CapacityReported& event) { capacities_.tell(event); }
   void operator()(const event::CapacityCleared& event) { capacities_.clear(event); }
   void operator()(const event::CapacityTimePassed& /*event*/) { capacities_.pass_time(); }
   void operator()(const event::KubeletStatic& event);

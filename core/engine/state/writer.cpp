@@ -15,9 +15,9 @@ namespace {
 
 /// The most writes in one transaction: if it fails, all are done again.
 constexpr std::size_t kLargestGroup = 256;
-/// The time between two checks for upkeep.
-constexpr std::chrono::seconds kUpkeepEvery{5};
-constexpr std::chrono::minutes kUpkeepAfterFailure{1};
+/// The time between two retention passes where nothing is left to do.
+constexpr std::chrono::seconds kRetentionPassEvery{5};
+constexpr std::chrono::minutes kRetentionPassAfterFailure{1};
 
 /// A write that can never succeed must not hold up the others.
 bool is_permanent(const Error& error) {
@@ -130,8 +130,8 @@ void Writer::run() {
 
 void Writer::serve() {
   for (Next next = wait_for_work(); next != Next::kEnd; next = wait_for_work()) {
-    if (next == Next::kUpkeep) {
-      do_upkeep();
+    if (next == Next::kRetentionPass) {
+      run_retention_pass();
       continue;
     }
     const bool done = check_for_loss() && (next == Next::kCheck || write_group());
@@ -140,23 +140,23 @@ void Writer::serve() {
   }
 }
 
-void Writer::do_upkeep() {
+void Writer::run_retention_pass() {
   const auto began = std::chrono::steady_clock::now();
   // Not clock_, which is for the loop's thread.
-  const store::Moment now{options_.upkeep_clock.wall().count(), options_.upkeep_clock.steady()};
-  const Result<store::Upkeep> done = store_.do_upkeep(now, upkeep_pace_.rows());
+  const store::Moment now{options_.retention_clock.wall().count(), options_.retention_clock.steady()};
+  const Result<store::RetentionPass> done = store_.run_retention_pass(now, retention_pace_.rows());
   const auto ended = std::chrono::steady_clock::now();
   if (!done) {
     log_.warn("the history cannot be tidied up now: {}", done.error().message);
-    next_upkeep_ = ended + kUpkeepAfterFailure;
+    next_retention_pass_ = ended + kRetentionPassAfterFailure;
     return;
   }
   for (const std::string& notice : done->notices) log_.warn("{}", notice);
-  upkeep_pace_.note(*done, ended - began);
+  retention_pace_.note(*done, ended - began);
   deleted_ += done->deleted;
   deleted_until_ms_ = std::max(deleted_until_ms_, done->deleted_until_ms);
-  next_upkeep_ =
-      ended + (done->has_more ? store::UpkeepPace::kPause : std::chrono::steady_clock::duration(kUpkeepEvery));
+  next_retention_pass_ = ended + (done->has_more ? store::RetentionPace::kPause
+                                                 : std::chrono::steady_clock::duration(kRetentionPassEvery));
   if (done->has_more || deleted_ == 0) return;
   log_.info("deleted from the audit what had ended before {}: {} decisions and pool versions",
             rfc3339(std::chrono::milliseconds(deleted_until_ms_)), std::exchange(deleted_, 0));
@@ -186,8 +186,8 @@ Writer::Next Writer::wait_for_work() {
   while (group_.empty() && (jobs_.empty() || !hurry_) && !stopping_) {
     const auto now = std::chrono::steady_clock::now();
     if (now >= next_check_) return Next::kCheck;
-    if (now >= next_upkeep_ && jobs_.empty() && !loss_) return Next::kUpkeep;
-    wake_up_.wait_until(mutex_, std::min(next_check_, loss_ ? kNever : next_upkeep_));
+    if (now >= next_retention_pass_ && jobs_.empty() && !loss_) return Next::kRetentionPass;
+    wake_up_.wait_until(mutex_, std::min(next_check_, loss_ ? kNever : next_retention_pass_));
   }
   if (stopping_) return Next::kEnd;
   if (group_.empty()) take_group();

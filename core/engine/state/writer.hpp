@@ -18,8 +18,8 @@
 #include "core/base/result.hpp"
 #include "core/engine/loop.hpp"
 #include "core/engine/state/writer_options.hpp"
+#include "store/retention_pace.hpp"
 #include "store/store.hpp"
-#include "store/upkeep_pace.hpp"
 
 namespace topolet::engine {
 
@@ -108,14 +108,14 @@ class Writer {
     std::function<void()> done;
   };
 
-  enum class Next : std::uint8_t { kWrite, kCheck, kUpkeep, kEnd };
+  enum class Next : std::uint8_t { kWrite, kCheck, kRetentionPass, kEnd };
 
   void schedule_hurry() TOPOLET_EXCLUDES(mutex_);
   void wake_writer() TOPOLET_EXCLUDES(mutex_);
   void run() TOPOLET_EXCLUDES(mutex_);
   void serve() TOPOLET_EXCLUDES(mutex_);
   Next wait_for_work() TOPOLET_EXCLUDES(mutex_);
-  void do_upkeep();
+  void run_retention_pass();
   void take_group() TOPOLET_REQUIRES(mutex_);
   void write_rest() TOPOLET_EXCLUDES(mutex_);
   bool wait_until_ended() TOPOLET_EXCLUDES(mutex_);
@@ -170,8 +170,8 @@ class Writer {
   std::optional<store::FileLoss> loss_;
   int failures_of_a_damaged_file_ = 0;
   std::chrono::steady_clock::time_point next_check_;
-  std::chrono::steady_clock::time_point next_upkeep_{};
-  store::UpkeepPace upkeep_pace_;
+  std::chrono::steady_clock::time_point next_retention_pass_{};
+  store::RetentionPace retention_pace_;
   std::int64_t deleted_ = 0;
   std::int64_t deleted_until_ms_ = 0;
 

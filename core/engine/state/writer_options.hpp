@@ -23,7 +23,7 @@ struct WriterOptions {
   /// With WriterThread::kLoop, returns the time of the next transaction, from when it is wanted until it is written.
   /// Later submissions are written in one transaction after it. Without it each submission is written at once.
   std::function<std::chrono::milliseconds()> transaction_time = {};
-  Clock upkeep_clock = {};  ///< of the thread that writes
+  Clock retention_clock = {};  ///< of the thread that writes
 };
 
 }  // namespace topolet::engine

@@ -1,5 +1,5 @@
-// Tests the capacities told of NUMA nodes: when they count, what is audited, and that none of it is lost.
-#include "core/engine/state/told_capacity.hpp"
+// What is told of a NUMA node's capacity: when it counts, what is audited, and that none of it is lost.
+#include "core/engine/state/reported_capacity.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,6 +7,7 @@
 #include "core/engine/state/codec.hpp"
 #include "core/engine/state/record_again.hpp"
 #include "core/engine/state/transitions.hpp"
+#include "core/engine/state/write_transition.hpp"
 #include "tests/engine/ledgers.hpp"
 
 namespace topolet::engine {
@@ -22,15 +23,15 @@ using ::testing::SizeIs;
 
 constexpr std::int64_t kNominal = 8000;
 
-TEST(ToldCapacity, IsLowBelowNineTenths) {
+TEST(ReportedCapacity, IsLowBelowNineTenths) {
   EXPECT_FALSE(is_low(kNominal, kNominal));
   EXPECT_FALSE(is_low(7200, kNominal));
   EXPECT_TRUE(is_low(7199, kNominal));
   EXPECT_FALSE(is_low(0, 0));
 }
 
-TEST(ToldCapacity, LacksCpusToTheNearestOnce) {
-  ToldCapacity told{.milli = 6000, .source = "test", .lowers = true};
+TEST(ReportedCapacity, LacksCpusToTheNearestOnce) {
+  ReportedCapacity told{.milli = 6000, .source = "test", .lowers = true};
   EXPECT_EQ(missing_cpus(told, kNominal), 2U);
   told.milli = 5500;
   EXPECT_EQ(missing_cpus(told, kNominal), 3U) << "half a CPU counts as one";
@@ -43,7 +44,7 @@ TEST(ToldCapacity, LacksCpusToTheNearestOnce) {
   EXPECT_EQ(missing_cpus(told, kNominal), 0U) << "not yet";
 }
 
-TEST(ToldCapacity, IsNominalByTheOnlineCpusOfANodeThatHasSome) {
+TEST(ReportedCapacity, IsNominalByTheOnlineCpusOfANodeThatHasSome) {
   const auto machine = testing::machine("node:2 core:4 pu:2");
   EXPECT_EQ(nominal_milli(machine.get(), 1), 8000);
   EXPECT_EQ(nominal_milli(machine.get(), 2), 0);
@@ -64,15 +65,15 @@ class CapacityTransitions : public ::testing::Test {
     return made;
   }
   Transition tell(std::int64_t milli, milliseconds lasts = minutes(10), const std::string& source = "operator") {
-    return happen(event::CapacityTold{1, milli, now_ + lasts, source});
+    return happen(event::CapacityReported{1, milli, now_ + lasts, source});
   }
   Transition pass(milliseconds time) {
     now_ += time;
     return happen(event::CapacityTimePassed{});
   }
-  const ToldCapacity* told() const {
-    const auto found = ledger_.told_capacities().find(1);
-    return found == ledger_.told_capacities().end() ? nullptr : &found->second;
+  const ReportedCapacity* told() const {
+    const auto found = ledger_.reported_capacities().find(1);
+    return found == ledger_.reported_capacities().end() ? nullptr : &found->second;
   }
   static std::vector<std::string> audited(const Transition& made) {
     std::vector<std::string> texts;
@@ -168,7 +169,7 @@ TEST_F(CapacityTransitions, GoesOnCountingWhenTheClockIsSet) {
 
 TEST_F(CapacityTransitions, StaysAsItWasOverARestart) {
   tell(6000);
-  const ToldCapacity before = *told();
+  const ReportedCapacity before = *told();
   now_ += seconds(30);
   happen(event::Restarted{.topology = machine_});
   EXPECT_EQ(*told(), before);
@@ -177,7 +178,7 @@ TEST_F(CapacityTransitions, StaysAsItWasOverARestart) {
   EXPECT_EQ(told()->below_since, now_) << "the wall clock was set back while no daemon ran";
 }
 
-ToldCapacity full_capacity() {
+ReportedCapacity full_capacity() {
   return {.node = 3,
           .milli = 6000,
           .until = milliseconds(1700000000001),
@@ -186,8 +187,8 @@ ToldCapacity full_capacity() {
           .lowers = true};
 }
 
-std::vector<ToldCapacity> stored_in(store::Store& store) {
-  std::vector<ToldCapacity> all;
+std::vector<ReportedCapacity> stored_in(store::Store& store) {
+  std::vector<ReportedCapacity> all;
   const auto rows = store.capacities();
   EXPECT_TRUE(rows.has_value());
   for (const store::CapacityRow& row : *rows) {
@@ -204,13 +205,16 @@ TEST(StoredCapacity, IsGivenBackWhole) {
   const auto store = empty_store();
   ASSERT_TRUE(store->put_capacity(3, encode(full_capacity())).has_value());
   EXPECT_THAT(stored_in(*store), ElementsAre(full_capacity()));
-  const store::Columns empty = encode(ToldCapacity());
+  const store::Columns empty = encode(ReportedCapacity());
   const store::Columns full = encode(full_capacity());
   for (std::size_t i = 0; i < full.size(); ++i) EXPECT_NE(full[i], empty[i]) << full[i].first;
 }
 
 TEST(StoredCapacity, NamesTheNodeWhoseRowCannotBeRead) {
-  const auto told = decode_capacity({3, {{"lowers", std::int64_t{7}}}});
+  store::CapacityRow row{3, {}};
+  for (const auto& [column, value] : encode(full_capacity())) row.columns[column] = value;
+  row.columns["lowers"] = std::int64_t{7};
+  const auto told = decode_capacity(row);
   ASSERT_FALSE(told.has_value());
   EXPECT_EQ(told.error().code, Code::kDataLoss);
   EXPECT_THAT(told.error().message, HasSubstr("node 3: column lowers"));

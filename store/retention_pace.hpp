@@ -1,4 +1,4 @@
-// How much of the upkeep is done at once.
+// How long a retention pass may be.
 #pragma once
 
 #include <algorithm>
@@ -9,14 +9,14 @@
 
 namespace topolet::store {
 
-/// Finds how many rows a slice may have so that whoever comes during it hardly notices.
-class UpkeepPace {
+/// Finds how many rows a retention pass may have so that whoever comes during it hardly notices.
+class RetentionPace {
  public:
-  /// For the next slice.
+  /// The rows for the next pass.
   std::int64_t rows() const { return rows_; }
 
-  /// What a slice of rows() did, and how long it took. One that had less to do tells nothing about more.
-  void note(const Upkeep& done, std::chrono::steady_clock::duration took) {
+  /// Learns from a pass of rows(): what it did and how long it took. One that had less to do tells nothing about more.
+  void note(const RetentionPass& done, std::chrono::steady_clock::duration took) {
     constexpr std::chrono::milliseconds kLongest{3};
     constexpr std::int64_t kFewest = 4;
     constexpr std::int64_t kMost = 400;
@@ -27,7 +27,7 @@ class UpkeepPace {
     }
   }
 
-  /// Between two slices.
+  /// The pause between two passes.
   static constexpr std::chrono::milliseconds kPause{5};
 
  private:

@@ -1,0 +1,496 @@
+#include "store/sqlite_store.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <limits>
+#include <utility>
+
+#include "store/json_maps.hpp"
+#include "store/read_rows.hpp"
+#include "store/schema.hpp"
+#include "store/setup_tables.hpp"
+
+namespace topolet::store {
+namespace {
+
+/// The power of two below the length of a lifetime in milliseconds: the column `span` of `lifetime`.
+std::int64_t span_of(std::int64_t from_ms, std::int64_t until_ms) {
+  return std::bit_width(static_cast<std::uint64_t>(std::max<std::int64_t>(1, until_ms - from_ms))) - 1;
+}
+
+Error no_allocation_error(std::int64_t decision) {
+  return {Code::kNotFound, fmt::format("decision {} has no allocation: it was never made or has ended", decision)};
+}
+
+/// NOT_FOUND from a foreign key says only that something is missing; this says what.
+Status explain_missing_decision(Status status, std::int64_t decision) {
+  if (status || status.error().code != Code::kNotFound) return status;
+  return Error{Code::kNotFound, fmt::format("there is no decision {}: {}", decision, status.error().message)};
+}
+
+}  // namespace
+
+Status SqliteStore::open() {
+  if (Status claimed = claim_directory(); !claimed) return claimed;
+  return open_file(nullptr, options_.now_ms);
+}
+
+/// Who removes the directory of a topoletd that runs, such as the purge of its package, finds it removed afterwards.
+Status SqliteStore::claim_directory() {
+  using IfAbsent = StateDirectory::IfAbsent;
+  auto directory = StateDirectory::claim(options_.directory, may_make_directory_ ? IfAbsent::kMake : IfAbsent::kRefuse);
+  if (!directory) return directory.error();
+  may_make_directory_ = false;
+  MutexLock lock(generation_file_mutex_);
+  directory_ = *std::move(directory);
+  generation_in_file_ = 0;
+  return {};
+}
+
+Status SqliteStore::open_in_memory() {
+  auto opened = open_database_in_memory();
+  if (!opened) return opened.error();
+  use(*std::move(opened));
+  return begin_boot(options_.now_ms);
+}
+
+/// Opens the file that the directory has, or else a new one in the place of one that is damaged, has too old a schema,
+/// or knows greater numbers than `last`.
+Status SqliteStore::open_file(const LastNumbers* last, std::int64_t now_ms) {
+  Status opened = try_file(last, now_ms);
+  if (opened) return opened;
+  const Error why = opened.error();
+  const char* const kind = why.code == Code::kDataLoss     ? "damaged"
+                           : why.code == Code::kOutOfRange ? "replaced"
+                           : why.code == kTooOld           ? "too-old"
+                                                           : nullptr;
+  if (kind == nullptr) return opened;
+  report_.was_too_old = why.code == kTooOld;
+  if (report_.was_too_old) keep_open(directory_->database());
+  Status moved = set_aside(kind, why.message, now_ms);
+  return moved ? try_file(last, now_ms) : moved;
+}
+
+/// Another process may have the file open, such as a tool of the older version. The last connection to a database that
+/// is closed removes the log by its name, which belongs to the new file by then. So the last one is ours, which does
+/// not.
+void SqliteStore::keep_open(const std::filesystem::path& file) {
+  auto kept = Database::open(file, Database::Access::kReadOnly);
+  if (!kept) return;
+  kept->leave_untouched_at_close(true);
+  // A connection takes its lock with its first read.
+  static_cast<void>(kept->integer("SELECT count(*) FROM sqlite_schema", "keep it open"));
+  too_old_ = *std::move(kept);
+}
+
+Status SqliteStore::set_aside(const char* kind, const std::string& why, std::int64_t now_ms) {
+  auto moved = directory_->set_database_aside(kind, now_ms);
+  if (!moved) return moved.error();
+  report_.set_aside = *std::move(moved);
+  report_.set_aside_because = why;
+  return {};
+}
+
+Status SqliteStore::try_file(const LastNumbers* last, std::int64_t now_ms) {
+  auto opened = open_database(*directory_, options_.durability);
+  if (!opened) return opened.error();
+  use(*std::move(opened));
+  // The writes that follow are meant for this file.
+  const std::optional<Error> detached = std::exchange(detached_, std::nullopt);
+  Status begun;
+  if (last == nullptr) {
+    detect_lost_generations();
+  } else {
+    begun = check_numbers(*last);
+  }
+  if (begun) begun = begin_boot(now_ms);
+  if (begun && last == nullptr && options_.check_rows) begun = options_.check_rows(*this);
+  if (begun) {
+    checkpointer_ = Checkpointer::start(database_);
+    watch_.emplace(directory_->database());
+  } else {
+    database_.leave_untouched_at_close(true);
+    close_file();
+    detached_ = detached;
+  }
+  return begun;
+}
+
+Status SqliteStore::check_numbers(const LastNumbers& last) {
+  const auto decision = last_decision();
+  if (!decision) return decision.error();
+  const auto generation = last_generation();
+  if (!generation) return generation.error();
+  if (*decision <= last.decision && *generation <= last.generation) return {};
+  return Error{Code::kOutOfRange, fmt::format("'{}' has decisions that topoletd does not know of", database_.path())};
+}
+
+/// Reads what is held from a file that cannot be written to, if it can be read; otherwise it is as if there were none.
+Status SqliteStore::open_detached(const Error& why) {
+  detached_ = why;
+  std::error_code ignored;
+  if (std::filesystem::is_directory(options_.directory, ignored)) may_make_directory_ = false;
+  if (auto readable = open_database_to_read(options_.directory / "state.db")) {
+    use(*std::move(readable));
+    const auto boot = statements_.find_boot.first_integer(options_.boot_id);
+    is_of_another_boot_ = boot && !*boot;
+    if (boot && (!options_.check_rows || options_.check_rows(*this))) return {};
+    close_file();
+  }
+  auto opened = open_database_in_memory();
+  if (!opened) return opened.error();
+  use(*std::move(opened));
+  return {};
+}
+
+std::optional<FileLoss> SqliteStore::find_file_loss() {
+  if (detached_) return FileLoss{detached_->message, Leftover::kKept};
+  if (!watch_) return std::nullopt;
+  return watch_->look([this]() -> std::int64_t {
+    database_.checkpoint();
+    const auto bytes = database_.integer("SELECT page_count * page_size FROM pragma_page_count, pragma_page_size",
+                                         "read the size of the database");
+    return bytes ? *bytes : std::numeric_limits<std::int64_t>::max();
+  });
+}
+
+/// The directory may be another one by now.
+Status SqliteStore::claim_again() {
+  if (directory_ && directory_->is_current()) return {};
+  {
+    MutexLock lock(generation_file_mutex_);
+    directory_.reset();
+  }
+  return claim_directory();
+}
+
+Result<std::filesystem::path> SqliteStore::reopen(const FileLoss& loss, const LastNumbers& last, std::int64_t now_ms) {
+  // The contents of a log that has no name any more can still be read here, and goes into its file.
+  if (!detached_ && loss.leftover == Leftover::kKept) database_.checkpoint();
+  if (!detached_ && loss.leftover != Leftover::kKept) database_.leave_untouched_at_close(true);
+  detached_ = Error{Code::kUnavailable, loss.what};
+  is_of_another_boot_ = false;
+  watch_.reset();
+  close_file();
+  report_.set_aside.clear();
+  if (Status claimed = claim_again(); !claimed) return claimed.error();
+  if (loss.leftover != Leftover::kKept) {
+    const char* kind = loss.leftover == Leftover::kDamaged ? "damaged" : "replaced";
+    if (Status moved = set_aside(kind, loss.what, now_ms); !moved) return moved.error();
+  }
+  if (Status opened = open_file(&last, now_ms); !opened) return opened.error();
+  if (report_integrity_) start_integrity_check();
+  if (on_reopened_) on_reopened_();
+  return report_.set_aside;
+}
+
+Status SqliteStore::begin_boot(std::int64_t now_ms) {
+  return in_transaction([&]() -> Status {
+    if (Status added = statements_.add_boot.run(options_.boot_id, now_ms); !added) return added;
+    const auto boot = statements_.find_boot.first_integer(options_.boot_id);
+    if (!boot) return boot.error();
+    boot_ = boot->value_or(0);
+    return end_other_boots(now_ms);
+  });
+}
+
+/// After a power cut the newest writes may be missing with good reason: only the same boot tells.
+void SqliteStore::detect_lost_generations() {
+  const auto written = directory_->read_generation_file(options_.boot_id);
+  const auto there = last_generation();
+  if (written && there && *written > *there) report_.newest_lost_generation = *written;
+}
+
+void SqliteStore::check_integrity(std::function<void(const IntegrityReport&)> report) {
+  report_integrity_ = std::move(report);
+  if (watch_) start_integrity_check();
+}
+
+void SqliteStore::start_integrity_check() {
+  integrity_check_ =
+      IntegrityCheck::start(directory_->database(), options_.integrity_check_pace, [this](IntegrityReport found) {
+        if (!found.damage.empty()) {
+          const Status marked = directory_->mark_damaged(found.damage);
+          if (!marked) found.damage += fmt::format("; it could not be marked as damaged: {}", marked.error().message);
+        }
+        report_integrity_(found);
+      });
+}
+
+Status SqliteStore::begin() { return detached_ ? Status(*detached_) : transactions_.begin(); }
+
+Status SqliteStore::commit() { return transactions_.commit(); }
+
+void SqliteStore::roll_back() { transactions_.roll_back(); }
+
+Status SqliteStore::savepoint(const std::function<Status()>& work) { return transactions_.savepoint(work); }
+
+Status SqliteStore::skip_decisions(std::int64_t last) {
+  return in_transaction([&]() -> Status {
+    const std::string purpose = "set the number of the next decision";
+    auto update = database_.prepare("UPDATE sqlite_sequence SET seq = max(seq, ?1) WHERE name = 'decided'", purpose);
+    if (!update) return update.error();
+    if (Status updated = update->run(last); !updated || database_.changed_rows() > 0) return updated;
+    auto insert = database_.prepare("INSERT INTO sqlite_sequence (name, seq) VALUES ('decided', ?1)", purpose);
+    return insert ? insert->run(last) : Status(insert.error());
+  });
+}
+
+void SqliteStore::use(OpenedDatabase opened) {
+  database_ = std::move(opened.database);
+  statements_ = std::move(opened.statements);
+}
+
+void SqliteStore::close_file() {
+  integrity_check_.reset();
+  checkpointer_.reset();
+  column_statements_.clear();
+  statements_ = {};
+  database_ = {};
+  transactions_.forget();
+}
+
+Result<std::int64_t> SqliteStore::add(const DecidedRow& row) {
+  return in_transaction([&]() -> Result<std::int64_t> {
+    if (row.supersedes) {
+      Status ended = end({*row.supersedes, row.at_ms, row.generation, "superseded"});
+      if (!ended) return ended.error();
+    }
+    auto decision = insert(row);
+    if (!decision || !row.holds) return decision;
+    for (const HeldCpus& held : row.held_cpus) {
+      if (Status added = add_held_cpus(*decision, held); !added) return added.error();
+    }
+    return decision;
+  });
+}
+
+Result<std::int64_t> SqliteStore::insert(const DecidedRow& row) {
+  const std::optional<std::int64_t> number = row.decision == 0 ? std::nullopt : std::optional(row.decision);
+  Status added = statements_.add_decided.run(
+      number, boot_, row.at_ms, row.generation, row.event, row.holds, row.supersedes, row.pod_uid, row.pod_namespace,
+      row.pod_name, row.container, row.attempt, row.sandbox_id, row.container_id, row.runtime_handler, row.qos,
+      row.cpu_request_milli, row.cpu_limit_milli, row.memory_request_bytes, row.memory_limit_bytes, row.mode,
+      row.cpus.to_string(), row.within.to_string(), row.withheld.to_string(), row.mems.to_string(),
+      row.kubelet_cpus.to_string(), row.nodes, row.reason, row.verdicts, row.memory_request_estimated,
+      encode_map(row.hugepage_limit_bytes), encode_map(row.settings), row.kubelet_mems.to_string(), row.reason_code,
+      row.caused_by, row.setup, row.phases, row.conflict, row.devices, row.cpu_request_certainty, row.oom_score_adj);
+  if (!added) return added.error();
+  return database_.last_row_number();
+}
+
+/// Adds a row for each interval of the CPUs.
+Status SqliteStore::add_held_cpus(std::int64_t decision, const HeldCpus& held) {
+  const CpuSet& cpus = held.cpus;
+  for (auto cpu = cpus.begin(); cpu != cpus.end();) {
+    const std::uint32_t first = *cpu;
+    std::uint32_t last = first;
+    while (++cpu != cpus.end() && *cpu == last + 1) ++last;
+    if (Status added = statements_.add_held_cpu.run(decision, held.kind, first, last); !added) return added;
+  }
+  return {};
+}
+
+Status SqliteStore::end(const EndedRow& row) {
+  if (Status removed = statements_.remove_allocation.run(row.decision); !removed) return removed;
+  if (database_.changed_rows() == 0) return no_allocation_error(row.decision);
+  if (Status added = statements_.add_ended.run(row.decision, row.at_ms, row.generation, row.cause); !added)
+    return added;
+  const auto from = statements_.find_decided_time.first_integer(row.decision);
+  if (!from) return from.error();
+  const std::int64_t from_ms = from->value_or(row.at_ms);
+  return statements_.add_lifetime.run(span_of(from_ms, row.at_ms), row.at_ms, row.decision, from_ms);
+}
+
+Status SqliteStore::end_other_boots(std::int64_t now_ms) {
+  const auto generation = last_generation();
+  if (!generation) return generation.error();
+  const auto others = read_numbers(statements_.find_other_boots, boot_);
+  if (!others) return others.error();
+  for (const std::int64_t decision : *others) {
+    if (Status ended = end({decision, now_ms, *generation + 1, "reboot"}); !ended) return ended;
+  }
+  report_.ended_by_reboot = static_cast<std::uint32_t>(others->size());
+  if (!others->empty()) {
+    if (Status noted = statements_.set_generation.run(boot_, *generation + 1); !noted) return noted;
+  }
+  return statements_.forget_other_pods.run(boot_);
+}
+
+Status SqliteStore::add(const EndedRow& row) {
+  return in_transaction([&] { return end(row); });
+}
+
+Status SqliteStore::add(const OutcomeRow& row) {
+  return in_transaction([&] {
+    Status added = statements_.add_outcome.run(row.decision, row.at_ms, row.state, row.container_id, row.code,
+                                               row.message, row.phases);
+    return explain_missing_decision(std::move(added), row.decision);
+  });
+}
+
+Status SqliteStore::put_allocation(std::int64_t decision, const Columns& columns) {
+  constexpr ColumnStatements::Target kTarget{"allocation", "decision", "record an allocation"};
+  return in_transaction([&] {
+    return explain_missing_decision(column_statements_.put(database_, kTarget, decision, columns), decision);
+  });
+}
+
+Status SqliteStore::update_allocation(std::int64_t decision, const Columns& columns) {
+  constexpr ColumnStatements::Target kTarget{"allocation", "decision", "change an allocation"};
+  return in_transaction([&]() -> Status {
+    if (Status set = column_statements_.update(database_, kTarget, decision, columns); !set) return set;
+    return database_.changed_rows() == 0 ? Status(no_allocation_error(decision)) : Status();
+  });
+}
+
+Status SqliteStore::count_repeat(std::int64_t decision, std::int64_t at_ms) {
+  return in_transaction(
+      [&] { return explain_missing_decision(statements_.add_repeat.run(decision, at_ms), decision); });
+}
+
+Status SqliteStore::add(const PoolRow& row) {
+  return in_transaction([&]() -> Status {
+    const std::string cpus = row.pool.to_string();
+    const auto known = statements_.find_pool.first_text(row.generation);
+    if (!known) return known.error();
+    if (!*known) {
+      return statements_.add_pool.run(row.generation, boot_, row.at_ms, cpus, row.free_reserved.to_string(),
+                                      row.free_isolated.to_string(), row.caused_by, row.cause);
+    }
+    if (**known == cpus) return {};
+    return Error{Code::kAlreadyExists,
+                 fmt::format("generation {} has the pool '{}' already; '{}' needs a generation of its own",
+                             row.generation, **known, cpus)};
+  });
+}
+
+Status SqliteStore::add(const TopologyRow& row) {
+  return in_transaction([&] { return add_topology(database_, boot_, row); });
+}
+
+Status SqliteStore::add(const SetupRow& row) {
+  return in_transaction([&] { return add_setup(database_, boot_, row); });
+}
+
+Status SqliteStore::set_generation(std::uint64_t generation) {
+  return in_transaction([&] { return statements_.set_generation.run(boot_, generation); });
+}
+
+Status SqliteStore::put_pod(const Columns& columns) {
+  constexpr ColumnStatements::Target kTarget{"pod", "boot", "record a pod"};
+  return in_transaction([&] { return column_statements_.put(database_, kTarget, boot_, columns); });
+}
+
+Status SqliteStore::remove_pod(const std::string& sandbox_id) {
+  return in_transaction([&] { return statements_.remove_pod.run(sandbox_id); });
+}
+
+Status SqliteStore::put_capacity(std::uint32_t node, const Columns& columns) {
+  constexpr ColumnStatements::Target kTarget{"reported_capacity", "node", "record a reported capacity"};
+  return in_transaction([&] { return column_statements_.put(database_, kTarget, node, columns); });
+}
+
+Status SqliteStore::remove_capacity(std::uint32_t node) {
+  return in_transaction([&] { return statements_.remove_capacity.run(node); });
+}
+
+Result<std::vector<AllocationRow>> SqliteStore::allocations() {
+  if (is_of_another_boot_) return std::vector<AllocationRow>();
+  return read_allocations(statements_.find_allocations);
+}
+
+Result<std::vector<PodRow>> SqliteStore::pods() {
+  if (is_of_another_boot_) return std::vector<PodRow>();
+  return read_pods(statements_.find_pods);
+}
+
+Result<std::vector<CapacityRow>> SqliteStore::capacities() { return read_capacities(statements_.find_capacities); }
+
+Result<std::uint64_t> SqliteStore::last_generation() {
+  const auto generation = statements_.find_last_generation.first_integer();
+  if (!generation) return generation.error();
+  // As if what the other boot held had ended.
+  return static_cast<std::uint64_t>(generation->value_or(0)) + (is_of_another_boot_ ? 1 : 0);
+}
+
+Result<std::int64_t> SqliteStore::last_decision() {
+  const auto decision = statements_.find_last_decision.first_integer();
+  if (!decision) return decision.error();
+  return decision->value_or(0);
+}
+
+Result<std::string> SqliteStore::last_reason_code(const std::string& event) {
+  constexpr const char* kRead = "read what was told last";
+  auto statement = database_.prepare(
+      "SELECT reason_code FROM decided WHERE pod_uid = '' AND container = '' AND event = ?1 ORDER BY decision DESC "
+      "LIMIT 1",
+      kRead);
+  if (!statement) return statement.error();
+  const auto code = statement->first_text(event);
+  if (!code) return code.error();
+  return code->value_or("");
+}
+
+Result<std::vector<DenialRow>> SqliteStore::recent_denials(std::int64_t since_ms) {
+  return read_denials(database_, since_ms);
+}
+
+Result<std::int64_t> SqliteStore::last_setup() {
+  const auto setup = statements_.find_last_setup.first_integer();
+  if (!setup) return setup.error();
+  return setup->value_or(0);
+}
+
+/// Refreshes the figures, which costs some reads of pages that are in memory.
+Status SqliteStore::refresh_figures(const Moment& now) {
+  constexpr std::chrono::seconds kEvery{5};
+  if (!directory_ || (figures_of_ && now.steady - *figures_of_ < kEvery)) return {};
+  const auto size = size_of(database_);
+  if (!size) return size.error();
+  auto statement = database_.prepare("SELECT at_ms FROM decided ORDER BY at_ms LIMIT 1", "read what is kept");
+  if (!statement) return statement.error();
+  const auto oldest = statement->first_integer();
+  if (!oldest) return oldest.error();
+  figures_of_ = now.steady;
+  MutexLock lock(figures_mutex_);
+  figures_ = StoreFigures{size->used_bytes + size->free_bytes + size->log_bytes, *oldest};
+  return {};
+}
+
+// Nothing is locked where there is nothing to do.
+Result<RetentionPass> SqliteStore::run_retention_pass(const Moment& now, std::int64_t rows) {
+  if (detached_) return *detached_;
+  if (const Status refreshed = refresh_figures(now); !refreshed) return refreshed.error();
+  const auto step = retention_.next_step(database_, now);
+  if (!step) return step.error();
+  if (!step->rows.empty()) {
+    const Status written = in_transaction([&] { return Retention::write_rows(database_, *step); });
+    if (!written) return written.error();
+  }
+  if (step->looks_again) return RetentionPass{.has_more = true, .notices = step->notices};
+  if (const std::int64_t mark = step->mark_ms; mark > 0) {
+    const auto deleted = in_transaction([&] { return prune_slice(database_, mark, rows); });
+    if (!deleted) return deleted.error();
+    retention_.on_pruned(*deleted);
+    return RetentionPass{.has_more = true,
+                         .rows = *deleted,
+                         .deleted = *deleted,
+                         .deleted_until_ms = *deleted > 0 ? mark : 0,
+                         .notices = step->notices};
+  }
+  const auto shrunk = shrink_slice(database_);
+  if (!shrunk) return shrunk.error();
+  return RetentionPass{.has_more = *shrunk, .notices = step->notices};
+}
+
+void SqliteStore::write_generation_file(std::uint64_t generation) {
+  MutexLock lock(generation_file_mutex_);
+  if (!directory_ || generation <= generation_in_file_) return;
+  generation_in_file_ = generation;
+  directory_->write_generation_file(options_.boot_id, generation);
+}
+
+}  // namespace topolet::store
