@@ -16,7 +16,7 @@ namespace topolet::store {
 
 /// Every row of every table and every entry of every index, by a read-only connection. Reads for no longer than a
 /// slice at a time, because the log grows while a reader has the database open, and pauses between slices, because
-/// others need the disk. Errors that are no damage, a locked database for example, end it without a report.
+/// others need the disk. Errors that are not damage, a locked database for example, end it without a report.
 class IntegrityCheck {
  public:
   /// `report` runs on a thread of the check's own, once, unless the check is destroyed before.

@@ -175,6 +175,7 @@ Result<std::filesystem::path> SqliteStore::reopen(const FileLoss& loss, const La
   watch_.reset();
   close_file();
   report_.set_aside.clear();
+  report_.was_too_old = false;
   if (Status claimed = claim_again(); !claimed) return claimed.error();
   if (loss.leftover != Leftover::kKept) {
     const char* kind = loss.leftover == Leftover::kDamaged ? "damaged" : "replaced";

@@ -304,7 +304,7 @@ Result<fs::path> StateDirectory::set_database_aside(std::string_view kind, std::
     if (Status renamed = rename_file(path, with_suffix(aside, part)); !renamed) return renamed.error();
     was_there = true;
   }
-  std::error_code ignored;  // what stays is no mark of the next database
+  std::error_code ignored;  // one that stays is not a mark of the next database
   fs::remove(mark_of(database()), ignored);
   return was_there ? aside : fs::path();
 }

@@ -2,11 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "store/schema.hpp"
 #include "tests/cli/run_topolet.hpp"
 
 namespace topolet::testing {
@@ -92,29 +90,6 @@ TEST_F(NodesTest, ShowsNoDevicesOfAMachineWithoutAny) {
   simulate("pack:2 numa:1 core:4 pu:2");
   EXPECT_THAT(text({"nodes"}), Not(HasSubstr("PCI ADDRESS")));
   for (const json& node : json::parse(text({"nodes", "--json"}))) EXPECT_THAT(node["devices"], IsEmpty());
-}
-
-TEST_F(NodesTest, ReadsDatabasesThatKnowNoDevices) {
-  std::filesystem::create_directory(state_.path());
-  state_.directory().write("state/state.db", "");
-  {
-    auto database = store::Database::open(state_.database(), store::Database::Access::kReadWrite);
-    ASSERT_TRUE(database.has_value());
-    const std::vector<store::Migration> earlier(store::migrations().begin(), store::migrations().begin() + 5);
-    ASSERT_TRUE(migrate(*database, earlier).has_value());
-    const Status written = database->execute(
-        "INSERT INTO boot (boot, boot_id, first_seen_ms) VALUES (1, 'boot', 1);"
-        "INSERT INTO topology VALUES (1, 1, 1, 1, 'digest', '0-3', '', '');"
-        "INSERT INTO topology_node VALUES (1, 0, '0-3', 1073741824, 0);"
-        "INSERT INTO pool_version (generation, boot, at_ms, cpus) VALUES (1, 1, 1, '0-3')",
-        "write as before");
-    ASSERT_TRUE(written.has_value()) << written.error().message;
-  }
-  EXPECT_THAT(text({"nodes"}), AllOf(HasSubstr("1.0 GiB"), Not(HasSubstr("PCI ADDRESS"))));
-  const json nodes = json::parse(text({"nodes", "--json"}));
-  ASSERT_EQ(nodes.size(), 1U);
-  EXPECT_EQ(nodes[0]["pool"], 4);
-  EXPECT_THAT(nodes[0]["devices"], IsEmpty());
 }
 
 TEST_F(NodesTest, HasAQueryForDevicesOnOtherNodes) {

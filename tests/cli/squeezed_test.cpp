@@ -128,9 +128,9 @@ TEST_F(SqueezedTest, IsNotReadFromADatabaseOfAnOlderTopoletd) {
     ASSERT_TRUE(database.has_value()) << database.error().message;
     ASSERT_TRUE(database->execute("PRAGMA user_version = 14", "test"));
   }
-  for (const char* command : {"ps", "explain"}) {
+  for (const std::vector<std::string>& command : std::vector<std::vector<std::string>>{{"ps"}, {"explain", "own"}}) {
     EXPECT_THAT(
-        state_.topolet({command}).text,
+        state_.topolet(command).text,
         HasSubstr("has schema version 14, and this command needs 15; start this version of topoletd once with it"));
   }
 }

@@ -1,6 +1,5 @@
 // The state database has a schema that is older than the first one that is brought forward: it is set aside, and
 // nobody moves.
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -14,21 +13,11 @@ namespace topolet::daemon {
 namespace {
 
 using testing::CoreRig;
-using ::testing::IsEmpty;
 
 void make_older(const std::string& file) {
   auto database = store::Database::open(file, store::Database::Access::kReadWrite);
   ASSERT_TRUE(database.has_value()) << database.error().message;
   ASSERT_TRUE(database->execute("PRAGMA user_version = 9", "write as an older version"));
-}
-
-std::vector<std::string> files_set_aside(const std::string& directory) {
-  std::vector<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator(directory)) {
-    std::string name = entry.path().filename().string();
-    if (name.find("too-old") != std::string::npos) names.push_back(std::move(name));
-  }
-  return names;
 }
 
 TEST(OlderStore, IsSetAsideAtAStartAndNobodyMoves) {
@@ -43,7 +32,7 @@ TEST(OlderStore, IsSetAsideAtAStartAndNobodyMoves) {
   rig.start();
   rig.list();
   ASSERT_TRUE(CoreRig::eventually([&] { return rig.held("alone") == cpus && !rig.held("shared").empty(); }));
-  EXPECT_EQ(files_set_aside(rig.file("state")), (std::vector<std::string>{"state.db.too-old-1"}));
+  EXPECT_TRUE(std::filesystem::exists(rig.file("state/state.db.too-old-1")));
   const std::string next = rig.run({.pod = "next", .cpus = 1});
   EXPECT_NE(rig.runtime().row(next).cpus, cpus);
   EXPECT_EQ(rig.runtime().row(alone).ran_on, alone_before);

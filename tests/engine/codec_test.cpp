@@ -95,11 +95,19 @@ TEST(Codec, KeepsNoEnvironment) {
   }
 }
 
+store::AllocationRow allocation_row_with(const std::string& column, const store::Value& value) {
+  store::AllocationRow row{7, map_of(encode(Allocation()))};
+  row.columns[column] = value;
+  return row;
+}
+
 TEST(Codec, WritesOfAChangeJustTheColumnsThatDiffer) {
   const Allocation empty;
   EXPECT_THAT(encode_changes(empty, empty), IsEmpty());
   for (const auto& [column, value] : encode(full_allocation(1))) {
-    const auto changed = decode_allocation({0, {{column, value}}});
+    store::AllocationRow row = allocation_row_with(column, value);
+    row.decision = 0;
+    const auto changed = decode_allocation(row);
     ASSERT_TRUE(changed.has_value()) << column;
     std::set<std::string> expected;
     if (*changed != empty) expected.insert(column);
@@ -154,12 +162,6 @@ TEST(Codec, NamesTheColumnThatCannotBeRead) {
     EXPECT_EQ(decoded.error().code, Code::kDataLoss);
     EXPECT_THAT(decoded.error().message, AllOf(HasSubstr("decision 7"), HasSubstr("column " + column)));
   }
-}
-
-store::AllocationRow allocation_row_with(const std::string& column, const store::Value& value) {
-  store::AllocationRow row{7, map_of(encode(Allocation()))};
-  row.columns[column] = value;
-  return row;
 }
 
 TEST(Codec, NamesTheColumnWhoseTextMakesNoSense) {

@@ -373,7 +373,7 @@ TEST_F(RetentionTest, LowersAMarkThatIsStillToCome) {
   ASSERT_THAT(notices_, SizeIs(1));
   EXPECT_THAT(notices_[0], HasSubstr("a clock was ahead"));
   const auto again = open_with(kThirtyDays);
-  EXPECT_EQ(tidy_up_at(*again, 4, 0), 0) << "the lowered mark is no reason to delete";
+  EXPECT_EQ(tidy_up_at(*again, 4, 0), 0) << "the lowered mark is not a reason to delete";
   EXPECT_EQ(count(), "40");
 }
 
