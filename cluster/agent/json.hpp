@@ -2,10 +2,10 @@
 // core/watch/watch.proto.
 //
 // Written by hand, and not by protobuf's JSON printer: that needs descriptors, which the messages do not have
-// (LITE_RUNTIME, as in topoletd). It also writes 64-bit numbers as strings, with which the page would have to calculate,
-// and fails on a string that is not UTF-8. Its one switch for fields without presence fits one half of the messages only:
-// a snapshot has to have all of them, while a delta has to leave out the lists in which nothing has changed.
-// tests/agent/json_test.cpp compares the fields with those of the .proto file.
+// (LITE_RUNTIME, as in topoletd). It also writes 64-bit numbers as strings, with which the page would have to
+// calculate, and fails on a string that is not UTF-8. Its one switch for fields without presence fits one half of the
+// messages only: a snapshot has to have all of them, while a delta has to leave out the lists in which nothing has
+// changed. tests/agent/json_test.cpp compares the fields with those of the .proto file.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
