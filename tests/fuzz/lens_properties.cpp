@@ -140,7 +140,7 @@ Judgement judge(const std::string& bytes, const Full& full, bool full_accepts, c
 Judgement judge_create_container(const std::string& bytes) {
   api::CreateContainerRequest full;
   const bool full_accepts = full.ParseFromString(bytes);
-  const auto read = read_create_container(bytes, kRules);
+  const auto read = cri::read_create_container(bytes, kRules);
   Judgement result = judge<lens::CreateContainerRequest>(
       bytes, full, full_accepts, read, cri::unparsable(Code::kInvalidArgument, "CreateContainerRequest"));
   if (!result.violation.empty() || !full_accepts) return result;
@@ -214,7 +214,7 @@ Judgement judge_list_containers(const std::string& bytes) {
 Judgement judge_container_status(const std::string& bytes) {
   api::ContainerStatusResponse full;
   const bool full_accepts = full.ParseFromString(bytes);
-  const auto read = read_container_status(bytes, kRules);
+  const auto read = cri::read_container_status(bytes, kRules);
   Judgement result = judge<lens::ContainerStatusResponse>(bytes, full, full_accepts, read,
                                                           cri::unparsable(Code::kInternal, "ContainerStatusResponse"));
   if (!result.violation.empty() || !full_accepts) return result;
