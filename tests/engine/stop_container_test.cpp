@@ -47,6 +47,18 @@ TEST_F(StopContainerTest, IsOverOnceTheRuntimeHasRefusedIt) {
   EXPECT_FALSE(find("a")->stopping);
 }
 
+TEST_F(StopContainerTest, IsStillUnderWayIfItsAnswerNeverComes) {
+  begin_with_a(Phase::kRunning, operations::ContainerState::kRunning);
+  lens::Target target;
+  target.set_id("c-a");
+  const auto made = call<StopContainer>("StopContainer", target.SerializeAsString(), cri::read_target);
+  loop_.advance(kOutcomePatience);
+  expire_outcomes();
+  ASSERT_TRUE(made->kubelet_answer());
+  EXPECT_EQ(made->kubelet_answer()->code, Code::kDeadlineExceeded);
+  EXPECT_TRUE(find("a")->stopping) << "its exit is no failure";
+}
+
 TEST_F(StopContainerTest, LeavesWhatNeverRanAsItIs) {
   begin_with_a(Phase::kCreated, operations::ContainerState::kCreated);
   EXPECT_EQ(stop_a({}), Code::kOk);
