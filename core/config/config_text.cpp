@@ -190,6 +190,19 @@ RawConfig read_raw(const std::vector<std::string>& arguments, const ReadFile& re
   return raw;
 }
 
+std::vector<ConfigEntry> entries_in_force(const RawConfig& raw) {
+  std::set<OptionName> flags;
+  for (const ConfigEntry& entry : raw.entries) {
+    if (entry.is_flag()) flags.insert({entry.section, entry.key});
+  }
+  std::vector<ConfigEntry> in_force;
+  std::copy_if(raw.entries.begin(), raw.entries.end(), std::back_inserter(in_force),
+               [&flags](const ConfigEntry& entry) {
+                 return entry.is_flag() || flags.count({entry.section, entry.key}) == 0;
+               });
+  return in_force;
+}
+
 void sort_by_place(const RawConfig& raw, std::vector<ConfigMistake>& mistakes) {
   const auto place = [&raw](const ConfigMistake& mistake) {
     const auto file = std::find(raw.files.begin(), raw.files.end(), mistake.file);

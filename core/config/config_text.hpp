@@ -79,6 +79,9 @@ RawConfig read_raw(const std::vector<std::string>& arguments, const ReadFile& re
 /// In the order of the files and their lines, then the command line's.
 void sort_by_place(const RawConfig& raw, std::vector<ConfigMistake>& mistakes);
 
+/// The values that count: a flag takes the place of all that the files say of its key.
+std::vector<ConfigEntry> entries_in_force(const RawConfig& raw);
+
 /// Adds what `text` holds to `raw`, naming `file` as where it is from. '#' and ';' begin a comment at the start of a
 /// line, '#' also behind white space.
 void read_config_text(RawConfig& raw, const std::string& file, std::string_view text);

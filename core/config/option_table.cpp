@@ -88,6 +88,14 @@ std::vector<OptionSpec> daemon_options() {
              "How large the state database may become, with its log, in MiB: then the oldest decisions that have ended "
              "are deleted before their time. 0: any size.",
              0, 1 << 20),
+      option("record", OptionType::kPath, "none",
+             "The file in which everything is recorded that decisions are made of, for `topolet simulate --workload`; "
+             "it has mode 0600. none: nothing is recorded.",
+             {"none"}),
+      number("record-mib", "256",
+             "How large the record may become, in MiB: then it is renamed to FILE.1, in the place of the one before, "
+             "and a new one begins.",
+             1, 1 << 20),
       number("max-connections", "1024",
              "How many clients may be connected at once. When one more connects, the process with the most connections "
              "loses its newest one.",
@@ -381,7 +389,8 @@ Status check_plugin_name(const std::string& name) {
 Status check_value(const OptionSpec& spec, const std::string& value) {
   const bool among_allowed = std::find(spec.allowed.begin(), spec.allowed.end(), value) != spec.allowed.end();
   if (among_allowed) return {};
-  const bool are_words_besides = spec.type == OptionType::kCpus || spec.type == OptionType::kSocket;
+  const bool are_words_besides =
+      spec.type == OptionType::kCpus || spec.type == OptionType::kSocket || spec.type == OptionType::kPath;
   if (!spec.allowed.empty() && !are_words_besides) return bad(value, or_list(spec.allowed));
   switch (spec.type) {
     case OptionType::kBool:

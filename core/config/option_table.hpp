@@ -35,7 +35,8 @@ struct OptionSpec {
   std::string key;
   OptionType type = OptionType::kString;
   std::vector<std::string> defaults;  ///< one value; any number where it is repeatable
-  /// The only values there are; empty = any of the type. For CPUs and sockets: words besides a list or an address.
+  /// The only values there are; empty = any of the type. For CPUs and sockets: words besides a list, an address or
+  /// a path.
   std::vector<std::string> allowed = {};
   std::string help = {};
   bool repeatable = false;             ///< one line each

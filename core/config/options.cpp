@@ -68,7 +68,7 @@ const po::value_semantic* semantic(const OptionSpec& spec) {
 
 std::string explanation(const OptionSpec& spec) {
   std::string text = spec.help;
-  if (!spec.allowed.empty() && spec.type != OptionType::kCpus)
+  if (!spec.allowed.empty() && spec.type != OptionType::kCpus && spec.type != OptionType::kPath)
     text += " One of: " + fmt::format("{}", fmt::join(spec.allowed, ", ")) + ".";
   if (spec.repeatable) text += " May be given several times.";
   return text;
@@ -282,6 +282,8 @@ DaemonOptions daemon_options(const po::variables_map& values) {
   const auto number = [&values](const char* name) { return std::stoi(text(values, name)); };
   daemon.retention.keep = *parse_duration(text(values, "daemon.keep"));
   daemon.retention.keep_bytes = std::int64_t{number("daemon.keep-mib")} << 20;
+  if (text(values, "daemon.record") != "none") daemon.record = text(values, "daemon.record");
+  daemon.record_bytes = static_cast<std::uint64_t>(number("daemon.record-mib")) << 20;
   daemon.max_connections = static_cast<std::size_t>(number("daemon.max-connections"));
   daemon.max_memory_bytes = static_cast<std::size_t>(number("daemon.max-memory-mib")) << 20;
   daemon.max_message_bytes = number("daemon.max-message-mib") << 20;

@@ -41,6 +41,8 @@ struct DaemonOptions {
   std::chrono::milliseconds store_patience{};
   std::chrono::milliseconds drain_timeout{};
   store::RetentionLimits retention = {};
+  std::filesystem::path record;    ///< empty: nothing is recorded
+  std::uint64_t record_bytes = 0;  ///< how large the file may become
   std::size_t max_connections = 0;
   std::size_t max_memory_bytes = 0;
   int max_message_bytes = 0;
