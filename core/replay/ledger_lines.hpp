@@ -1,0 +1,37 @@
+// The ledger as a sequence of decisions sees it, written as what has changed since the line before.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "core/placement/policy.hpp"
+#include "core/replay/json_values.hpp"
+
+namespace topolet::replay {
+
+/// Writes snapshots one after the other. One thread.
+class LedgerWriter {
+ public:
+  /// What differs from the snapshot before; all of it after forget().
+  Json changes(const placement::LedgerSnapshot& now);
+  /// All of the last one. What is written next is what differs from it.
+  Json whole() const;
+  void forget() { last_ = {}; }
+
+ private:
+  placement::LedgerSnapshot last_;
+};
+
+/// Reads them again. One thread.
+class LedgerReader {
+ public:
+  /// The snapshot after these changes. Throws InvalidLine, or what the JSON library throws.
+  const placement::LedgerSnapshot& apply(const Json& changes);
+  void forget() { now_ = {}; }
+
+ private:
+  placement::LedgerSnapshot now_;
+};
+
+}  // namespace topolet::replay

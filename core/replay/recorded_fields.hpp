@@ -1,0 +1,197 @@
+// Every field of what is recorded, once for writing and reading.
+#pragma once
+
+#include <array>
+#include <tuple>
+
+#include "core/placement/decide.hpp"
+#include "core/placement/placement_rules.hpp"
+#include "core/placement/policy.hpp"
+#include "core/plugin/host/container_event.hpp"
+#include "core/replay/json_values.hpp"
+#include "core/topology/topology.hpp"
+
+namespace topolet::replay {
+
+template <>
+struct Words<placement::Mode> {
+  static auto all() {
+    return std::array{placement::Mode::kExclusive, placement::Mode::kShared, placement::Mode::kReserved,
+                      placement::Mode::kForeign};
+  }
+};
+
+template <>
+struct Words<placement::Qos> {
+  static auto all() {
+    return std::array{placement::Qos::kGuaranteed, placement::Qos::kBurstable, placement::Qos::kBestEffort,
+                      placement::Qos::kUnknown};
+  }
+};
+
+#define TOPOLET_FIELDS_OF(Type) \
+  template <>                   \
+  struct Fields<Type> {         \
+    using T = Type;             \
+    static auto all() {         \
+      return std::make_tuple(
+#define TOPOLET_END_OF_FIELDS \
+  );                          \
+  }                           \
+  }                           \
+  ;
+
+// clang-format off
+TOPOLET_FIELDS_OF(topology::Pu)
+  field("os_index", &T::os_index), field("core", &T::core), field("l3", &T::l3), field("die", &T::die),
+  field("node", &T::node), field("package", &T::package)
+TOPOLET_END_OF_FIELDS
+
+TOPOLET_FIELDS_OF(topology::HugePages)
+  field("page_bytes", &T::page_bytes), field("count", &T::count)
+TOPOLET_END_OF_FIELDS
+
+TOPOLET_FIELDS_OF(topology::Node)
+  field("os_index", &T::os_index), field("cpus", &T::cpus), field("memory_only", &T::memory_only),
+  field("has_memory", &T::has_memory), field("subtype", &T::subtype), field("memory_bytes", &T::memory_bytes),
+  field("huge_pages", &T::huge_pages)
+TOPOLET_END_OF_FIELDS
+
+TOPOLET_FIELDS_OF(topology::Domain)
+  field("kind", &T::kind), field("cpus", &T::cpus), field("nodes", &T::nodes)
+TOPOLET_END_OF_FIELDS
+
+TOPOLET_FIELDS_OF(topology::CpuKind)
+  field("efficiency", &T::efficiency), field("cpus", &T::cpus)
+TOPOLET_END_OF_FIELDS
+
+TOPOLET_FIELDS_OF(topology::Cache)
+  field("level", &T::level), field("kind", &T::kind), field("bytes", &T::bytes), field("cpus", &T::cpus)
+TOPOLET_END_OF_FIELDS
+
+TOPOLET_FIELDS_OF(topology::PciBridge)
+  field("address", &T::address), field("parent", &T::parent), field("vendor_id", &T::vendor_id),
+  field("device_id", &T::device_id), field("cpus", &T::cpus), field("nodes", &T::nodes)
+TOPOLET_END_OF_FIELDS
+
+TOPOLET_FIELDS_OF(topology::PciDevice)
+  field("address", &T::address), field("bridge", &T::bridge), field("class_id", &T::class_id),
+  field("vendor_id", &T::vendor_id), field("device_id", &T::device_id), field("cpus", &T::cpus),
+  field("nodes", &T::nodes), field("info", &T::info)
+TOPOLET_END_OF_FIELDS
+
+TOPOLET_FIELDS_OF(topology::OsDevice)
+  field("name", &T::name), field("subtype", &T::subtype), field("kind", &T::kind),
+  field("pci_device", &T::pci_device), field("cpus", &T::cpus), field("nodes", &T::nodes), field("info", &T::info)
+TOPOLET_END_OF_FIELDS
+
+TOPOLET_FIELDS_OF(topology::DeviceFile)
+  field("path", &T::path), field("address", &T::address)
+TOPOLET_END_OF_FIELDS
+
+TOPOLET_FIELDS_OF(topology::Topology)
+  field("generation", &T::generation), field("online", &T::online), field("present", &T::present),
+  field("allowed", &T::allowed), field("isolated", &T::isolated), field("pus", &T::pus), field("cores", &T::cores),
+  field("l3s", &T::l3s), field("dies", &T::dies), field("packages", &T::packages), field("nodes", &T::nodes),
+  field("domains", &T::domains), field("distances", &T::distances), field("distances_known", &T::distances_known),
+  field("cpu_kinds", &T::cpu_kinds), field("caches", &T::caches), field("pci_bridges", &T::pci_bridges),
+  field("pci_devices", &T::pci_devices), field("os_devices", &T::os_devices), field("device_files", &T::device_files)
+TOPOLET_END_OF_FIELDS
+
+TOPOLET_FIELDS_OF(placement::ContainerKey)
+  field("pod", &T::pod_uid), field("container", &T::name), field("attempt", &T::attempt),
+  field("sandbox", &T::sandbox_id)
+TOPOLET_END_OF_FIELDS
+
+TOPOLET_FIELDS_OF(placement::Demand)
+  field("cpu_request_milli", &T::cpu_request_milli), field("cpu_limit_milli", &T::cpu_limit_milli),
+  field("memory_request", &T::memory_request_bytes), field("memory_request_estimated", &T::memory_request_estimated),
+  field("memory_limit", &T::memory_limit_bytes), field("hugepages", &T::hugepage_limit_bytes),
+  field("cpu_request_certainty", &T::cpu_request_certainty), field("oom_score_adj", &T::oom_score_adj),
+  field("cpu_period", &T::cpu_period_us)
+TOPOLET_END_OF_FIELDS
+
+TOPOLET_FIELDS_OF(placement::Workload)
+  field("key", &T::key), field("name", &T::pod_name), field("namespace", &T::pod_namespace),
+  field("runtime_handler", &T::runtime_handler), field("qos", &T::qos), field("demand", &T::demand),
+  field("cpuset_cpus", &T::kubelet_cpus), field("cpuset_mems", &T::kubelet_mems), field("devices", &T::devices),
+  field("cdi_devices", &T::cdi_devices), field("env", &T::env), field("labels", &T::pod_labels),
+  field("pod_annotations", &T::pod_annotations), field("annotations", &T::annotations),
+  field("settings", &T::settings), field("pod_demand", &T::pod_demand), field("pod_nodes", &T::pod_nodes),
+  field("used_devices", &T::used_devices)
+TOPOLET_END_OF_FIELDS
+
+TOPOLET_FIELDS_OF(placement::AddedFields)
+  field("env", &T::env), field("annotations", &T::annotations)
+TOPOLET_END_OF_FIELDS
+
+TOPOLET_FIELDS_OF(placement::Placement)
+  field("mode", &T::mode), field("cpus", &T::cpus), field("withheld", &T::withheld), field("mems", &T::mems),
+  field("added", &T::added)
+TOPOLET_END_OF_FIELDS
+
+TOPOLET_FIELDS_OF(placement::LedgerEntry)
+  field("key", &T::key), field("qos", &T::qos), field("placement", &T::placement), field("demand", &T::demand),
+  field("within", &T::within), field("bound", &T::bound), field("settings", &T::settings), field("name", &T::name),
+  field("used_devices", &T::used_devices)
+TOPOLET_END_OF_FIELDS
+
+TOPOLET_FIELDS_OF(placement::Candidate)
+  field("kind", &T::kind), field("is_domain", &T::is_domain), field("nodes", &T::nodes), field("cpus", &T::cpus),
+  field("distance", &T::distance)
+TOPOLET_END_OF_FIELDS
+
+TOPOLET_FIELDS_OF(placement::PlacementRules)
+  field("exclusive", &T::exclusive), field("when_full", &T::when_full), field("isolated", &T::isolated),
+  field("min_shared_cpus", &T::min_shared_cpus), field("reserved_namespaces", &T::reserved_namespaces),
+  field("exclusive_namespaces", &T::exclusive_namespaces), field("annotations", &T::annotations),
+  field("node_name", &T::node_name), field("crash_hold", &T::crash_hold),
+  field("memory_migrate", &T::memory_migrate), field("drop_exclusive_quota", &T::drop_exclusive_quota)
+TOPOLET_END_OF_FIELDS
+
+/// What is recorded in each request as it is: not the machine, the ledger, the workload and the candidates.
+TOPOLET_FIELDS_OF(placement::PolicyRequest)
+  field("exclusive", &T::exclusive), field("exclusive_cpus", &T::exclusive_cpus),
+  field("why_not_exclusive", &T::why_not_exclusive), field("shared_mode", &T::shared_mode),
+  field("kubelet_hands_out_cpusets", &T::kubelet_hands_out_cpusets),
+  field("excluded_node_sets", &T::excluded_node_sets), field("whole_pool", &T::whole_pool), field("from", &T::from),
+  field("zone_is_of_pool", &T::zone_is_of_pool), field("keep", &T::keep),
+  field("retained_withheld", &T::retained_withheld), field("keep_nodes", &T::keep_nodes),
+  field("must_retain", &T::must_retain), field("stay_near", &T::stay_near)
+TOPOLET_END_OF_FIELDS
+
+TOPOLET_FIELDS_OF(placement::CandidateOpinions::Opinion)
+  field("policy", &T::policy), field("says", &T::kind), field("score", &T::score), field("reason", &T::reason)
+TOPOLET_END_OF_FIELDS
+
+TOPOLET_FIELDS_OF(placement::CandidateOpinions)
+  field("nodes", &T::nodes), field("score", &T::score), field("rejected", &T::rejected), field("words", &T::opinions)
+TOPOLET_END_OF_FIELDS
+
+TOPOLET_FIELDS_OF(placement::Verdicts)
+  field("candidates", &T::candidates), field("best", &T::best), field("rejected", &T::rejected),
+  field("lost_votes", &T::lost_votes), field("dropped", &T::dropped)
+TOPOLET_END_OF_FIELDS
+
+/// What must be the same when the decision is made again: not how long it took, and with which configuration.
+TOPOLET_FIELDS_OF(placement::Decision)
+  field("denied", &T::denied), field("unpinned", &T::unpinned), field("conflict", &T::conflict),
+  field("shared_because_full", &T::shared_because_full), field("placement", &T::placement),
+  field("within", &T::within), field("nodes", &T::nodes), field("cpus_of_candidate", &T::cpus_of_candidate),
+  field("used_devices", &T::used_devices), field("reason", &T::reason), field("reason_code", &T::reason_code),
+  field("verdicts", &T::verdicts)
+TOPOLET_END_OF_FIELDS
+
+TOPOLET_FIELDS_OF(plugin::ContainerEvent)
+  field("what", &T::kind), field("workload", &T::workload), field("placement", &T::placement)
+TOPOLET_END_OF_FIELDS
+
+TOPOLET_FIELDS_OF(plugin::MoveRequest)
+  field("policy", &T::plugin), field("key", &T::key), field("move_nodes", &T::move_nodes), field("reason", &T::reason)
+TOPOLET_END_OF_FIELDS
+// clang-format on
+
+#undef TOPOLET_FIELDS_OF
+#undef TOPOLET_END_OF_FIELDS
+
+}  // namespace topolet::replay
