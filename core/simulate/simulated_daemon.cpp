@@ -9,6 +9,8 @@
 #include "core/machine/machine.hpp"
 #include "core/placement/decide.hpp"
 #include "core/plugin/host/check_annotations.hpp"
+#include "core/replay/operations.hpp"
+#include "core/replay/recorder.hpp"
 #include "core/simulate/in_answer_front.hpp"
 #include "core/simulate/recording_store.hpp"
 #include "core/simulate/watch_socket.hpp"
@@ -19,6 +21,8 @@ namespace {
 
 /// The kubelet's runtime-request-timeout.
 constexpr std::chrono::minutes kCallTimeout{2};
+/// The number of the only configuration that there is.
+constexpr std::int64_t kSetup = 1;
 /// When the time of a database begins: 2026-01-01.
 constexpr std::chrono::seconds kRecordedFrom{1'767'225'600};
 
@@ -46,15 +50,34 @@ struct SimulatedDaemon::Run {
 
   placement::Decision decide(const std::shared_ptr<const placement::PolicyRequest>& request,
                              const placement::PlacementRules& rules) {
-    placement::Decision decision = policies->run_as<placement::Decision>(
+    replay::NotedDecision made = policies->run_as<replay::NotedDecision>(
         votes,
-        [request, rules](const std::vector<placement::Vote>& asked) {
-          return placement::decide(*request, rules, asked);
+        [request, rules, is_recorded = recorder != nullptr](const std::vector<placement::Vote>& asked) {
+          if (is_recorded) return replay::decide_with_notes(*request, rules, asked);
+          return replay::NotedDecision{placement::decide(*request, rules, asked), {}};
         },
         request->plan_began);
-    for (const placement::Decision::InvalidReply& bad : decision.invalid_replies)
+    for (const placement::Decision::InvalidReply& bad : made.decision.invalid_replies)
       policies->report_invalid_reply(bad.policy, bad.what);
-    return decision;
+    if (recorder) recorder->add_decision(request, rules, made);
+    return std::move(made.decision);
+  }
+
+  void publish(std::shared_ptr<const plugin::ContainerEvent> container_event) {
+    policies->publish(votes, container_event);
+    if (recorder) recorder->add_event(std::move(container_event));
+  }
+
+  std::vector<plugin::MoveRequest> tick(const replay::Recorder::MakeView& view) {
+    const auto tick_policies = [this](const replay::Recorder::MakeView& seen) { return policies->tick(votes, seen); };
+    return recorder ? recorder->run_tick(view, tick_policies) : tick_policies(view);
+  }
+
+  std::vector<engine::Observer*> observers() {
+    std::vector<engine::Observer*> all;
+    if (watch) all.push_back(&watch->observer());
+    if (operations) all.push_back(operations.get());
+    return all;
   }
 
   RuntimeConnection connection;
@@ -64,7 +87,9 @@ struct SimulatedDaemon::Run {
   placement::KnownAnnotations annotations = placement::core_annotations();
   std::shared_ptr<plugin::PolicyThread> policies;
   std::unique_ptr<WatchSocket> watch;
-  SimulatedLoop* loop = nullptr;  ///< the engine's
+  std::shared_ptr<replay::Recorder> recorder;             ///< null: nothing is recorded
+  std::unique_ptr<replay::OperationRecorder> operations;  ///< with a recorder
+  SimulatedLoop* loop = nullptr;                          ///< the engine's
   std::unique_ptr<engine::Engine> engine;
   std::unique_ptr<InAnswerFront> in_answer;  ///< null: the engine tells neighbours by itself
   std::unique_ptr<cri::CriFront> front;
@@ -114,14 +139,26 @@ Status SimulatedDaemon::lose_database() {
   return open_store();
 }
 
+Status SimulatedDaemon::open_record(Run& run) const {
+  if (options_.record.empty()) return {};
+  auto recorder = replay::Recorder::open(
+      {.file = options_.record, .max_bytes = options_.record_bytes, .version = TOPOLET_VERSION, .clock = time_.clock()},
+      machine_.topology, log_);
+  if (!recorder) return recorder.error();
+  run.recorder = *std::move(recorder);
+  run.operations = std::make_unique<replay::OperationRecorder>(run.recorder);
+  return {};
+}
+
 Status SimulatedDaemon::make_policies(Run& run) const {
   const config::Options& options = setup_.config.options;
+  const auto state = replay::recorded_state(plugin_state_, run.recorder);
   for (const config::PluginOptions& plugin : options.plugins) {
     const auto& libraries = setup_.plugins.libraries;
     const auto library = std::find_if(libraries.begin(), libraries.end(),
                                       [&](const plugin::PluginLibrary& loaded) { return loaded.id() == plugin.name; });
     if (library == libraries.end()) continue;
-    auto policy = library->create({plugin.values.begin(), plugin.values.end()}, log_, plugin_state_,
+    auto policy = library->create({plugin.values.begin(), plugin.values.end()}, log_, state,
                                   options_of_other_plugins(options, plugin.name), plugin::LentGuard::kCompared,
                                   machine_.topology);
     if (!policy) return policy.error();
@@ -133,8 +170,12 @@ Status SimulatedDaemon::make_policies(Run& run) const {
   run.policies = std::make_unique<plugin::PolicyThread>(
       plugin::PolicyThread::Options{.deadline = options.placement.deadline,
                                     .decision_time = options.placement.decision_time,
-                                    .clock = time_.clock(),
+                                    .clock = run.recorder ? run.recorder->clock() : time_.clock(),
                                     .log = log_});
+  if (run.recorder) {
+    run.recorder->announce_setup({kSetup, config::entries_in_force(setup_.raw)});
+    run.recorder->use_setup(kSetup, {});
+  }
   // It is the same library, whatever the daemon.
   for (const auto& left : left_policies_) {
     for (const plugin::PluginStatistics& plugin : left->states()) {
@@ -179,6 +220,7 @@ Status SimulatedDaemon::begin_run() {
   memory_total_bytes_ = options.demand_rules.memory_total_bytes;
   run_ = std::make_unique<Run>(runtime_, kill_, options.demand_rules, *store_, decisions_);
   Run& run = *run_;
+  if (Status opened = open_record(run); !opened) return opened;
   if (Status made = make_policies(run); !made) return made;
   if (Status opened = open_watch_socket(run); !opened) return opened;
   auto loop = std::make_unique<SimulatedLoop>(time_);
@@ -209,10 +251,9 @@ Status SimulatedDaemon::begin_run() {
           .clock = time_.clock(),
           .log = *log_,
           .any_plugin_handles_events = [] { return true; },
-          .publish_event = [&run](auto event) { run.policies->publish(run.votes, std::move(event)); },
-          .tick_plugins = [&run](const auto& view) { return run.policies->tick(run.votes, view); },
-          .observers =
-              run.watch ? std::vector<engine::Observer*>{&run.watch->observer()} : std::vector<engine::Observer*>(),
+          .publish_event = [&run](auto event) { run.publish(std::move(event)); },
+          .tick_plugins = [&run](const auto& view) { return run.tick(view); },
+          .observers = run.observers(),
           .loop = std::move(loop)});
   if (options_.front == operations::Neighbours::kInAnswer)
     run.in_answer = std::make_unique<InAnswerFront>(*run.engine, run.connection);

@@ -38,6 +38,8 @@ struct SimulationOptions {
   /// Without them neither takes any time. An operation does not wait for what takes longer than its answer.
   std::function<std::chrono::milliseconds()> transaction_time = {};
   std::function<std::chrono::milliseconds()> update_time = {};
+  std::filesystem::path record = {};                       ///< as daemon.record; none if it is empty
+  std::uint64_t record_bytes = std::uint64_t{256} << 20U;  ///< as daemon.record-mib
 };
 
 /// The database and the time go on from one run of the daemon to the next. When a function returns, the daemon is
@@ -93,6 +95,7 @@ class SimulatedDaemon {
   Status lose_database();
   Status begin_run();
   void end_run();
+  Status open_record(Run& run) const;
   Status make_policies(Run& run) const;
   Status open_watch_socket(Run& run);
   void restart_after_kill();

@@ -22,6 +22,7 @@
 #include "store/database.hpp"
 #include "store/retention.hpp"
 #include "tests/simulate/late_writes.hpp"
+#include "tests/simulate/recorded_run.hpp"
 #include "tests/simulate/simulated_node.hpp"
 #include "tests/support/temp_dir.hpp"
 
@@ -272,6 +273,28 @@ TEST(Invariants, HoldThoughNeighboursAreToldInAnswers) {
     const std::string text = transcript(run, 4, true, options);
     if (HasFailure()) FAIL() << text.substr(text.size() > 3000 ? text.size() - 3000 : 0);
   }
+}
+
+TEST(Invariants, TheRecordOfAHistoryIsDecidedAlikeAgain) {
+  std::size_t decisions = 0;
+  for (const Story& run : runs()) {
+    for (const std::uint64_t seed : {1U, 3U}) {
+      SCOPED_TRACE(fmt::format("{} seed {}", run.machine, seed));
+      const RecordedRun recorded;
+      transcript(run, seed, false, recorded.options(seed == 3 ? with_late_writes(3) : SimulationOptions()));
+      const replay::ReplayResult result = recorded.replay();
+      EXPECT_EQ(first_difference(result), "");
+      decisions += result.decisions;
+      if (HasFailure()) return;
+    }
+  }
+  EXPECT_GT(decisions, 1000U / kSlower);
+}
+
+TEST(Invariants, ItChangesNothingThatAHistoryIsRecorded) {
+  const Story run = runs()[4];
+  const RecordedRun recorded;
+  EXPECT_EQ(transcript(run, 7, false, recorded.options()), transcript(run, 7, false));
 }
 
 /// Where each container is, and what is kept idle for it.

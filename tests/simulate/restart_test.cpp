@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "tests/simulate/late_writes.hpp"
+#include "tests/simulate/recorded_run.hpp"
 #include "tests/simulate/restart_history.hpp"
 #include "tests/simulate/simulated_node.hpp"
 
@@ -319,6 +320,27 @@ TEST(RestartProperty, ThereIsNoTellingThatTheDaemonWasKilled) {
       }
     }
   }
+}
+
+/// Whatever the daemon was killed under: each file of a record begins with what its decisions go by.
+TEST(RestartProperty, TheRecordOfADaemonThatWasKilledIsDecidedAlikeAgain) {
+  std::size_t decisions = 0;
+  for (const RestartNode& node : nodes()) {
+    for (std::uint64_t seed = 1; seed <= static_cast<std::uint64_t>(histories()); ++seed) {
+      const History history = make_history(node, seed, kSteps);
+      std::mt19937_64 random(seed);
+      for (const bool is_late : {false, true}) {
+        const SimulationOptions options = is_late ? with_late_writes(seed) : SimulationOptions();
+        const History with = with_restart(history, run_history(node, history, options), random());
+        const RecordedRun recorded(seed % 2 == 0 ? 100'000 : 100'000'000);
+        run_history(node, with, recorded.options(options));
+        const replay::ReplayResult result = recorded.replay();
+        ASSERT_EQ(first_difference(result), "") << fmt::format("{}", fmt::join(lines_of(with), "\n"));
+        decisions += result.decisions;
+      }
+    }
+  }
+  EXPECT_GT(decisions, 100U);
 }
 
 /// Killed or not, nobody runs beside one who has CPUs alone, though operations come before what the ones before them
