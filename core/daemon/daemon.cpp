@@ -97,6 +97,7 @@ Result<std::unique_ptr<Daemon>> Daemon::start(const plugin::LoadedConfig& setup,
   if (Status settled = daemon->deps_.crashes.clear_new_marks(); !settled)
     daemon->log_->error("{}", settled.error().message);
   if (Status read = daemon->read_machine(options.placement); !read) return read.error();
+  daemon->open_record(options.daemon);
   notify_status("starting the plugins");
   if (Status created = daemon->create_plugins(setup); !created) return created.error();
   daemon->make_proxy(options.daemon);
@@ -227,16 +228,19 @@ Status Daemon::create_plugins(const plugin::LoadedConfig& setup) {
       plugin::PolicyThread::Options{
           .deadline = setup.config.options.placement.deadline,
           .decision_time = setup.config.options.placement.decision_time,
-          .clock = {},
+          .clock = recorder_ ? recorder_->clock() : Clock(),
           .log = log_,
           .on_quarantine = [audit = audit_outlet_](const auto& plugin,
                                                    const auto& why) { audit->note_quarantine(plugin, why); }},
-      plugin::RunningPlugins::Deps{deps_.crashes, deps_.control, [this] { return machine_now(); }}, state);
+      plugin::RunningPlugins::Deps{deps_.crashes, deps_.control, [this] { return machine_now(); }},
+      replay::recorded_state(state, recorder_));
   const auto last_setup = store_->last_setup();
   if (!last_setup) return last_setup.error();
   setup_ = *last_setup + 1;
+  if (recorder_) recorder_->announce_setup({setup_, config::entries_in_force(setup.raw)});
   if (Status replaced = plugins_->replace(setup, plugin::RunningPlugins::CrashHistory::kApplied, setup_); !replaced)
     return replaced;
+  if (recorder_) recorder_->use_setup(setup_, {});
   if (feed_) feed_->set_plugins(list_plugins());
   return {};
 }
@@ -319,38 +323,23 @@ Status Daemon::make_engine(const config::Options& options, const config::RawConf
 engine::Engine::Deps Daemon::engine_deps(const std::shared_ptr<const topology::Topology>& topology,
                                          engine::Engine::Machine machine,
                                          const placement::PlacementRules& configured_rules) {
-  const auto decide_with_policies = [this](const std::shared_ptr<const placement::PolicyRequest>& request,
-                                           const placement::PlacementRules& rules) {
-    // By value, because an abandoned call outlives this one.
-    placement::Decision decision = plugins_->decide<placement::Decision>(
-        [request, rules](const std::vector<placement::Vote>& votes, std::int64_t setup) {
-          placement::Decision made = decide(*request, rules, votes);
-          made.setup = setup;
-          for (const placement::Vote& vote : votes)
-            made.times.policies[vote.policy->name()] = vote.policy->time_spent();
-          return made;
-        },
-        request->plan_began);
-    for (const placement::Decision::InvalidReply& bad : decision.invalid_replies)
-      plugins_->report_invalid_reply(bad.policy, bad.what);
-    return decision;
-  };
   std::vector<engine::Observer*> observers{&denials_};
   if (feed_) observers.insert(observers.end(), {feed_.get(), metrics_.get()});
+  if (operations_) observers.push_back(operations_.get());
   return {.runtime = *runtime_client_,
           .store = *store_,
           .cpus = std::move(machine.cpus),
           .placer = {.topology = topology,
                      .candidates = std::move(machine.candidates),
                      .rules = configured_rules,
-                     .decide = decide_with_policies,
+                     .decide = [this](const auto& request, const auto& rules) { return decide(request, rules); },
                      .annotations = [this] { return plugins_->annotations(); }},
           .kernel = engine::ProcessCgroups(),
           .clock = {},
           .log = *log_,
           .any_plugin_handles_events = [this] { return plugins_->has(TOPOLET_EVENTS_ID); },
-          .publish_event = [this](auto event) { plugins_->publish(std::move(event)); },
-          .tick_plugins = [this](const auto& view) { return plugins_->tick(view); },
+          .publish_event = [this](auto event) { publish(std::move(event)); },
+          .tick_plugins = [this](const auto& view) { return tick(view); },
           .observers = std::move(observers)};
 }
 
@@ -449,8 +438,10 @@ Result<Daemon::ReloadResult> Daemon::apply_config(const config::RawConfig& raw) 
   }
   // A number that no row tells of, where this fails, is of no decision.
   ++setup_;
+  if (recorder_) recorder_->announce_setup({setup_, in_force_after_reload(raw_, raw).entries});
   if (Status replaced = plugins_->replace(setup, plugin::RunningPlugins::CrashHistory::kForgotten, setup_); !replaced)
     return replaced.error();
+  if (recorder_) recorder_->use_setup(setup_, {});
   engine_->change_setup(describe_setup(setup_, in_force_after_reload(raw_, raw), plugins_->describe()));
   if (feed_) feed_->set_plugins(list_plugins());
   // It was judged with the rest and cannot fail.

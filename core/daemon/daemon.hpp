@@ -36,6 +36,8 @@
 #include "core/plugin/guard/crash_log.hpp"
 #include "core/plugin/host/loaded_config.hpp"
 #include "core/plugin/host/running_plugins.hpp"
+#include "core/replay/operations.hpp"
+#include "core/replay/recorder.hpp"
 #include "core/watch/feed.hpp"
 #include "core/watch/server.hpp"
 #include "store/store.hpp"
@@ -124,12 +126,17 @@ class Daemon {
   Status open_control(const config::DaemonOptions& options);
   Status lock_runtime(const config::DaemonOptions& options, const std::filesystem::path& config_file);
   void open_watch(const config::DaemonOptions& options);
+  void open_record(const config::DaemonOptions& options);
   Status open_store(const config::Options& options);
   Status create_plugins(const plugin::LoadedConfig& setup);
   void make_proxy(const config::DaemonOptions& options);
   Status read_machine(const config::PlacementOptions& options);
   std::shared_ptr<const topology::Topology> machine_now() const;
   Status make_engine(const config::Options& options, const config::RawConfig& raw);
+  placement::Decision decide(const std::shared_ptr<const placement::PolicyRequest>& request,
+                             const placement::PlacementRules& rules);
+  void publish(std::shared_ptr<const plugin::ContainerEvent> container_event);
+  std::vector<plugin::MoveRequest> tick(const replay::Recorder::MakeView& view);
   engine::Engine::Deps engine_deps(const std::shared_ptr<const topology::Topology>& topology,
                                    engine::Engine::Machine machine, const placement::PlacementRules& configured_rules);
   void accept_clients();
@@ -166,6 +173,8 @@ class Daemon {
   SharedText watch_error_;                           ///< why nobody can watch; empty if somebody can, or nobody is to
   Shared<std::vector<std::string>> restart_needed_;  ///< by the last reload: keys that only a restart applies
   RecentDenials denials_;
+  std::shared_ptr<replay::Recorder> recorder_;             ///< null: nothing is recorded
+  std::unique_ptr<replay::OperationRecorder> operations_;  ///< with a recorder
   std::unique_ptr<plugin::RunningPlugins> plugins_;
   std::unique_ptr<metrics::Metrics> metrics_;  ///< null: nobody can ask for them
   /// The last values that were computed for the metrics; used on the thread that answers for them.

@@ -167,6 +167,8 @@ void Daemon::end_core() {
   if (plugins_) is_stuck_ = is_stuck_ || plugins_->has_abandoned_calls();
   if (!engine_) return;
   writer_ended_ = engine_->stop();
+  // Whoever takes this one's place goes on in the same file.
+  if (recorder_) recorder_->finish();
   is_stuck_ = is_stuck_ || !writer_ended_;
 }
 
