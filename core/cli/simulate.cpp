@@ -21,8 +21,10 @@
 #include "core/base/text.hpp"
 #include "core/cli/command.hpp"
 #include "core/cli/machine_map.hpp"
+#include "core/cli/simulate_record.hpp"
 #include "core/cli/table.hpp"
 #include "core/plugin/guard/crash_mark.hpp"
+#include "core/replay/replay.hpp"
 #include "core/simulate/simulation.hpp"
 
 namespace topolet::cli {
@@ -38,8 +40,9 @@ constexpr const char* kSimulateUsage =
     "Runs a workload through the daemon's own engine and plugins, for any machine and without a runtime. Options of "
     "topoletd may be given too, such as --numa.policy=restricted; they override the configuration file.\n\n"
     "Usage: topolet simulate --topology MACHINE --workload FILE [OPTION]...\n"
-    "Example: topolet simulate --topology \"pack:2 numa:1 core:4 pu:2\" --config topolet.conf --workload "
-    "pods.jsonl\n\n";
+    "Examples: topolet simulate --topology \"pack:2 numa:1 core:4 pu:2\" --config topolet.conf --workload "
+    "pods.jsonl\n"
+    "          topolet simulate --workload record\n\n";
 
 /// Behind the options.
 constexpr const char* kLines =
@@ -52,7 +55,7 @@ constexpr const char* kLines =
 
 constexpr const char* kEnd = "\n" TOPOLET_DOC_DIR
                              "/core/simulate/README.md describes the operations, their fields and the output.\n\nExit "
-                             "status: 0 success; 1 failure; 2 usage "
+                             "status: 0 success; 1 failure, or a decision of a record is not as before; 2 usage "
                              "error, or some line of the workload is not valid.\n";
 
 struct SimulateOptions {
@@ -79,8 +82,10 @@ po::options_description described(SimulateOptions& options) {
       "config", po::value(&options.config)->value_name("FILE"),
       "topoletd's configuration file. Without it, every option has its default and no plugin is enabled.")(
       "workload", po::value(&options.workload)->value_name("FILE"),
-      "What happens, as one JSON object per line; '-' reads standard input.")("json", po::bool_switch(&options.json),
-                                                                              "Print one JSON object per line.")(
+      "What happens, as one JSON object per line; '-' reads standard input. Or a record of topoletd (daemon.record): "
+      "its "
+      "decisions are made again, and any that is not as before is told.")("json", po::bool_switch(&options.json),
+                                                                          "Print one JSON object per line.")(
       "state-dir", po::value(&options.state_dir)->value_name("DIR"),
       "Keep the state database in this directory, for `topolet at`, `topolet query` and the others. Its time begins at "
       "2026-01-01.")(
@@ -418,6 +423,14 @@ plugin::LoadedConfig setup_of(const SimulateOptions& options, std::vector<std::s
   return plugin::load_config(std::move(raw));
 }
 
+RecordOptions record_options(const SimulateOptions& options, std::vector<std::string> flags,
+                             const po::variables_map& given) {
+  RecordOptions record{options.workload, options.config, std::move(flags), plugin_dir({}), {}, options.json};
+  for (const char* other : {"topology", "distances", "isolated-cpus", "state-dir", "watch"})
+    if (given.count(other) != 0) record.refused.push_back(std::string("--") + other);
+  return record;
+}
+
 int run(const std::vector<std::string>& arguments) {
   SimulateOptions options;
   std::vector<std::string> own;
@@ -433,21 +446,22 @@ int run(const std::vector<std::string>& arguments) {
             given);
   po::notify(given);
   if (given.count("help") != 0) return print_help();
-  if (options.topology.empty())
-    return usage_error(kProgram, "no machine given; name a file or a description with --topology; see --help");
   if (options.workload.empty())
     return usage_error(kProgram, "no workload given; name a file with --workload, or - for standard input; see --help");
   // A plugin that crashes is to be named, as topoletd names it.
   plugin::record_crashes_to(-1, kProgram);
-  plugin::LoadedConfig setup = setup_of(options, flags);
-  if (const std::vector<std::string> mistakes = setup.mistakes(); !mistakes.empty()) {
-    listed_error(Code::kInvalidArgument, "the configuration has mistakes:", mistakes);
-    return kExitUsage;
-  }
   std::ifstream file;
   if (options.workload != "-") {
     file.open(options.workload);
     if (!file) return usage_error(kProgram, fmt::format("cannot read {}: {}", options.workload, std::strerror(errno)));
+    if (replay::is_record(file)) return replay_record(file, record_options(options, flags, given));
+  }
+  if (options.topology.empty())
+    return usage_error(kProgram, "no machine given; name a file or a description with --topology; see --help");
+  plugin::LoadedConfig setup = setup_of(options, flags);
+  if (const std::vector<std::string> mistakes = setup.mistakes(); !mistakes.empty()) {
+    listed_error(Code::kInvalidArgument, "the configuration has mistakes:", mistakes);
+    return kExitUsage;
   }
   const auto machine = machine_of(options);
   if (!machine) return usage_error(kProgram, machine.error().message);
