@@ -79,8 +79,11 @@ class CreatesSection {
 };
 
 void CreatesSection::run_round() {
-  Ways ways(
-      {.topoletd = options_.topoletd, .peers = options_.peers, .with_full_durability = true, .with_watchers = true});
+  Ways ways({.topoletd = options_.topoletd,
+             .peers = options_.peers,
+             .with_full_durability = true,
+             .with_watchers = true,
+             .with_record = true});
   for (const Kind kind : {Kind::kShared, Kind::kExclusive}) {
     for (const std::size_t concurrency : options_.concurrency) {
       if (has_enough_cpus({kind, concurrency})) run_load(ways.all(), {kind, concurrency});

@@ -42,6 +42,11 @@ Ways::Ways(const WayOptions& options) {
   add_topoletd(kTopolet, options, "normal");
   if (options.with_full_durability) add_topoletd(kTopoletFull, options, "full");
   if (options.with_watchers) add_topoletd(kTopoletWatched, options, "normal", kWatchers);
+  if (options.with_record) {
+    WayOptions recorded = options;
+    recorded.topoletd_flags.push_back("--daemon.record=" + file(kTopoletRecorded, "record"));
+    add_topoletd(kTopoletRecorded, recorded, "normal");
+  }
   for (const Peer& peer : options.peers) add_peer(peer);
 }
 

@@ -17,6 +17,8 @@ inline const std::string kRelay = "relay";
 inline const std::string kBare = "bare";
 inline const std::string kTopolet = "topolet";
 inline const std::string kTopoletFull = "topolet-full";
+/// With daemon.record.
+inline const std::string kTopoletRecorded = "topolet-recorded";
 /// With kWatchers programs that follow all changes on its watch socket.
 inline const std::string kTopoletWatched = "topolet-watched";
 inline constexpr std::size_t kWatchers = 10;
@@ -67,6 +69,7 @@ struct WayOptions {
   std::vector<Peer> peers;
   bool with_full_durability = false;
   bool with_watchers = false;
+  bool with_record = false;
   std::vector<std::string> topoletd_flags = {};
 };
 
