@@ -114,6 +114,7 @@ Outcome creates_with_defaults(const CaseInput& input) {
   if (!plugin) return Outcome::failed({"an instance with every option at its default", plugin.error().message});
   std::vector<std::string> capabilities = (*plugin)->capabilities();
   std::erase(capabilities, TOPOLET_ANNOTATIONS_ID);
+  std::erase(capabilities, TOPOLET_READS_ID);
   if (capabilities.empty())
     return Outcome::warned("it has no capability that this topolet asks for anything, so it is never asked");
   return Outcome::passed(fmt::format("{}; {}", fmt::join(capabilities, ", "), describe_annotations(**plugin)));

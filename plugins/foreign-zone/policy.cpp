@@ -1,6 +1,7 @@
 #include "plugins/foreign-zone/policy.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 
 #include "plugins/foreign-zone/annotations.hpp"
@@ -47,6 +48,11 @@ std::string chosen_by(const ForeignZone& zone) {
 }
 
 }  // namespace
+
+topolet_reads Policy::reads() {
+  static constexpr std::array<topolet_str, 2> kForeign = {{sdk::borrow(kKoordinator), sdk::borrow(kCrane)}};
+  return {sizeof(topolet_reads), 0, {nullptr, 0}, {kForeign.data(), kForeign.size()}};
+}
 
 std::vector<Verdict> Policy::score(const topolet_request& request) const {
   const ForeignZone zone = read_foreign_zone(request.workload->pod_annotations);

@@ -35,6 +35,8 @@ class Policy {
   /// The CPUs that the scheduler has chosen, as far as they are free.
   CpuChoice pick(const topolet_pick_request& picking) const;
 
+  /// The annotations of the schedulers.
+  static topolet_reads reads();
   void score(const topolet_request& request, sdk::Scores& scores) const { scores.give(score(request)); }
   void propose(const topolet_request& request, sdk::Proposals& proposals) const;
   void pick(const topolet_pick_request& request, sdk::Picks& picks) const;

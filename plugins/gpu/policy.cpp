@@ -1,6 +1,7 @@
 #include "plugins/gpu/policy.hpp"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <set>
 #include <utility>
@@ -50,6 +51,10 @@ Policy::Policy(const sdk::Options& options, const sdk::Host& host) : options_(re
         why_missing("dev-root", options_.roots.dev)}) {
     if (!why.empty()) host_.log(TOPOLET_LOG_WARN, why);
   }
+  variables_.push_back(TOPOLET_STR("NVIDIA_VISIBLE_DEVICES"));
+  for (const DeviceKind& kind : options_.kinds) {
+    if (!kind.env.empty()) variables_.push_back(sdk::borrow(kind.env));
+  }
   inventory_.sysfs = options_.roots.sysfs;
   apply(read_changes(true));
   inventory_.nvml = query_nvml(options_.nvml_library);
@@ -57,6 +62,11 @@ Policy::Policy(const sdk::Options& options, const sdk::Host& host) : options_(re
                                   std::to_string(inventory_.cdi.devices.size()) + " CDI devices and " +
                                   std::to_string(inventory_.devices.nvidia.size()) +
                                   " NVIDIA GPUs in the files of this machine");
+}
+
+topolet_reads Policy::reads() const {
+  static constexpr std::array<topolet_str, 1> kForeign = {{TOPOLET_STR("cdi.k8s.io/*")}};
+  return {sizeof(topolet_reads), 0, {variables_.data(), variables_.size()}, {kForeign.data(), kForeign.size()}};
 }
 
 void Policy::propose(const topolet_request& request, sdk::Proposals& proposals) const {

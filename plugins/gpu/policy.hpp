@@ -25,6 +25,8 @@ class Policy {
   static constexpr std::uint32_t kDefaultWeight = gpu::kDefaultWeight;
   static constexpr std::array<topolet_str, 0> kAnnotations = {};
 
+  /// The variables and annotations that name devices.
+  topolet_reads reads() const;
   void propose(const topolet_request& request, sdk::Proposals& proposals) const;
   void score(const topolet_request& request, sdk::Scores& scores) const;
   void pick(const topolet_pick_request& picking, sdk::Picks& picks) const;
@@ -50,6 +52,7 @@ class Policy {
   void apply(FileChanges changes);
 
   PolicyOptions options_;
+  std::vector<topolet_str> variables_;  ///< that some kind of device is named in: patterns
   sdk::Host host_;
   bool has_warned_foreign_files_ = false;
   Inventory inventory_;  ///< changed by tick() only, while no thread is reading

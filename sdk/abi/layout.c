@@ -9,6 +9,7 @@
 #include <topolet/log.h>
 #include <topolet/pick.h>
 #include <topolet/propose.h>
+#include <topolet/reads.h>
 #include <topolet/score.h>
 #include <topolet/state.h>
 #include <topolet/tick.h>
@@ -454,6 +455,12 @@ FIELD(topolet_propose, struct_size, 0, 4, uint32_t);
 FIELD(topolet_propose, padding, 4, 4, uint32_t);
 FIELD(topolet_propose, propose, 8, 8, int32_t (*)(const topolet_instance* instance, const topolet_request* request, const topolet_propose_sink* sink));
 
+SIZE(topolet_reads, 40);
+FIELD(topolet_reads, struct_size, 0, 4, uint32_t);
+FIELD(topolet_reads, padding, 4, 4, uint32_t);
+FIELD(topolet_reads, env, 8, 16, topolet_strs);
+FIELD(topolet_reads, annotations, 24, 16, topolet_strs);
+
 SIZE(topolet_verdict_kind, 4);
 VALUE(TOPOLET_VERDICT_ABSTAIN, 0);
 VALUE(TOPOLET_VERDICT_REJECT, 1);
@@ -520,6 +527,9 @@ FIELD(topolet_tick, tick, 8, 8, int32_t (*)(const topolet_instance* instance, co
 #define TOPOLET_PICK_MAX_SHARES 1024
 #define TOPOLET_PROPOSE_ID "topolet.propose/1"
 #define TOPOLET_PROPOSE_MAX_SETS 8u
+#define TOPOLET_READS_ID "topolet.reads/1"
+#define TOPOLET_READS_MAX_LENGTH 317u
+#define TOPOLET_READS_MAX_PATTERNS 256u
 #define TOPOLET_SCORE_ID "topolet.score/1"
 #define TOPOLET_SCORE_MAX 100
 #define TOPOLET_SCORE_MIN (-100)

@@ -9,6 +9,7 @@
 #include <topolet/log.h>
 #include <topolet/pick.h>
 #include <topolet/propose.h>
+#include <topolet/reads.h>
 #include <topolet/score.h>
 #include <topolet/state.h>
 #include <topolet/tick.h>
@@ -68,6 +69,7 @@ SURFACE(topolet_pick_sink, surface_pick_sink)
 SURFACE(topolet_pick, surface_pick)
 SURFACE(topolet_propose_sink, surface_propose_sink)
 SURFACE(topolet_propose, surface_propose)
+SURFACE(topolet_reads, surface_reads)
 SURFACE(topolet_verdict_kind, surface_verdict_kind)
 SURFACE(topolet_score_sink, surface_score_sink)
 SURFACE(topolet_score, surface_score)

@@ -72,6 +72,14 @@ TEST(PluginPolicy, KnowsWhichAnnotationsAPluginReads) {
   EXPECT_EQ(read(TOPOLET_BROKEN_DIR, "throws"), std::nullopt);
 }
 
+TEST(PluginPolicy, KnowsWhatElseAPluginReads) {
+  const auto gpu =
+      start_plugin(TOPOLET_BUILT_PLUGINS, "gpu", {{"devices", "fpga: path=/dev/fpga* env=FPGA_*_DEVICES"}});
+  EXPECT_THAT(gpu->names_read().env, ::testing::IsSupersetOf({"NVIDIA_VISIBLE_DEVICES", "FPGA_*_DEVICES"}));
+  EXPECT_THAT(gpu->names_read().annotations, ElementsAre("cdi.k8s.io/*"));
+  EXPECT_THAT(start_plugin(TOPOLET_BUILT_PLUGINS, "numa")->names_read().env, ElementsAre());
+}
+
 TEST(PluginPolicy, KnowsWhichAnnotationsTakeMoreThanIsRequested) {
   const auto taking = [](const char* dir, const char* plugin, const OptionValues& options = {}) {
     return start_plugin(dir, plugin, options)->taking_annotations();
@@ -89,8 +97,9 @@ TEST(PluginPolicy, LoadsThePluginsThatHaveNoOpinionOnMostContainers) {
   const auto gpu = start_plugin(TOPOLET_BUILT_PLUGINS, "gpu");
   const auto smt = start_plugin(TOPOLET_BUILT_PLUGINS, "smt");
   ASSERT_TRUE(gpu != nullptr && smt != nullptr);
-  EXPECT_THAT(gpu->capabilities(), ElementsAre("topolet.score/1", "topolet.propose/1", "topolet.pick/1",
-                                               "topolet.adjust/1", "topolet.tick/1", "topolet.annotations/1"));
+  EXPECT_THAT(gpu->capabilities(),
+              ElementsAre("topolet.score/1", "topolet.propose/1", "topolet.pick/1", "topolet.adjust/1",
+                          "topolet.tick/1", "topolet.annotations/1", "topolet.reads/1"));
   EXPECT_THAT(smt->capabilities(),
               ElementsAre("topolet.score/1", "topolet.propose/1", "topolet.pick/1", "topolet.annotations/1"));
   const auto request = two_node_request();

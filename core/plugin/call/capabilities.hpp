@@ -6,6 +6,7 @@
 #include <topolet/events.h>
 #include <topolet/pick.h>
 #include <topolet/propose.h>
+#include <topolet/reads.h>
 #include <topolet/score.h>
 #include <topolet/tick.h>
 
@@ -31,13 +32,14 @@ inline constexpr Capability kAdjust{TOPOLET_ADJUST_ID, "adjust", &topolet_adjust
 inline constexpr Capability kEvents{TOPOLET_EVENTS_ID, "notify", &topolet_events::notify};
 inline constexpr Capability kTick{TOPOLET_TICK_ID, "tick", &topolet_tick::tick};
 inline constexpr Capability kAnnotations{TOPOLET_ANNOTATIONS_ID, "names", &topolet_annotations::names};
+inline constexpr Capability kReads{TOPOLET_READS_ID, "annotations", &topolet_reads::annotations};
 
-inline constexpr std::tuple kCapabilities{kScore, kPropose, kPick, kAdjust, kEvents, kTick, kAnnotations};
+inline constexpr std::tuple kCapabilities{kScore, kPropose, kPick, kAdjust, kEvents, kTick, kAnnotations, kReads};
 
 /// The struct that one plugin gave for each capability; null for one that it does not have.
 using CapabilityStructs =
     std::tuple<const topolet_score*, const topolet_propose*, const topolet_pick*, const topolet_adjust*,
-               const topolet_events*, const topolet_tick*, const topolet_annotations*>;
+               const topolet_events*, const topolet_tick*, const topolet_annotations*, const topolet_reads*>;
 
 template <class Struct, class Member>
 const Struct*& struct_of(CapabilityStructs& structs, const Capability<Struct, Member>&) {

@@ -109,6 +109,21 @@ std::string fault_of_appended(const topolet_annotations& given) {
   return {};
 }
 
+/// Of names that the plugin says it reads.
+std::string fault_of_patterns(topolet_strs patterns) {
+  if (patterns.count > TOPOLET_READS_MAX_PATTERNS)
+    return fmt::format("gives {} patterns; at most {} are allowed", patterns.count, TOPOLET_READS_MAX_PATTERNS);
+  if (patterns.count > 0 && patterns.items == nullptr) return "gives patterns at no address";
+  for (std::size_t i = 0; i < patterns.count; ++i) {
+    const topolet_str pattern = patterns.items[i];
+    if (std::string fault = fault_of_text(pattern); !fault.empty())
+      return fmt::format("gives a pattern that {}", fault);
+    if (pattern.len == 0 || pattern.len > TOPOLET_READS_MAX_LENGTH)
+      return fmt::format("gives a pattern of {} bytes; it must have 1 to {}", pattern.len, TOPOLET_READS_MAX_LENGTH);
+  }
+  return {};
+}
+
 /// Up to the end of what a plugin must have given; what was appended to the struct later need not be there.
 template <class Struct, class Member>
 std::size_t size_through(const Struct& given, Member Struct::*member) {
@@ -121,7 +136,12 @@ template <class Struct, class Member>
 std::string fault_of(const Struct* given, const Capability<Struct, Member>& capability) {
   if (given == nullptr) return {};
   std::string fault = fault_of_size(given->struct_size, size_through(*given, capability.member));
-  if (fault.empty()) fault = fault_of_member(given->*capability.member);
+  if constexpr (std::is_same_v<Struct, topolet_reads>) {
+    if (fault.empty()) fault = fault_of_patterns(given->env);
+    return fault.empty() ? fault_of_patterns(given->annotations) : fault;
+  } else {
+    if (fault.empty()) fault = fault_of_member(given->*capability.member);
+  }
   return fault.empty() ? fault_of_appended(*given) : fault;
 }
 
@@ -170,6 +190,8 @@ Status PluginPolicy::read_capabilities() {
     annotations_ = strings_of(given->names);
     if (TOPOLET_HAS(given, taking)) taking_annotations_ = marks_of(given->taking);
   }
+  if (const topolet_reads* const given = struct_of(capabilities_, kReads); given != nullptr)
+    names_read_ = {strings_of(given->env), strings_of(given->annotations)};
   const std::chrono::milliseconds::rep interval = tick_interval().count();
   const bool ticks = struct_of(capabilities_, kTick) != nullptr;
   if (ticks && (interval < TOPOLET_TICK_MIN_MS || interval > TOPOLET_TICK_MAX_MS)) {

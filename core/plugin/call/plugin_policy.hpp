@@ -25,6 +25,12 @@
 
 namespace topolet::plugin {
 
+/// Patterns of names, in which * is any text.
+struct NamesRead {
+  std::vector<std::string> env;          ///< of environment variables
+  std::vector<std::string> annotations;  ///< keys, besides those of topolet.io/
+};
+
 /// Asks one instance, behind a barrier: nothing it throws or says gets past here unchecked. Errors name the plugin.
 /// score(), propose(), pick(), adjust(), notify() and tick() only from one thread at a time; the others from any.
 class PluginPolicy final {
@@ -79,6 +85,9 @@ class PluginPolicy final {
   /// Returns the annotations by which it says that a container gets more from others than it requests.
   const std::vector<placement::TakingAnnotation>& taking_annotations() const { return taking_annotations_; }
 
+  /// What else of a container it says its answers depend on.
+  const NamesRead& names_read() const { return names_read_; }
+
   /// The ids of the capabilities it has.
   std::vector<std::string> capabilities() const;
 
@@ -110,6 +119,7 @@ class PluginPolicy final {
   CapabilityStructs capabilities_{};
   std::optional<std::vector<std::string>> annotations_;
   std::vector<placement::TakingAnnotation> taking_annotations_;
+  NamesRead names_read_;
   /// The arguments of the running call, filled anew for each. No other plugin is ever lent this memory.
   std::optional<LentBlock> arguments_{std::in_place};
   bool watches_topology_ = false;

@@ -84,6 +84,18 @@ placement::KnownAnnotations RunningPlugins::annotations() const {
   return annotations_of(loaded_plugins_);
 }
 
+NamesRead RunningPlugins::names_read() const {
+  MutexLock lock(mutex_);
+  NamesRead all;
+  for (const LoadedPlugin& plugin : loaded_plugins_) {
+    if (plugin.policy == nullptr) continue;
+    const NamesRead& names = plugin.policy->names_read();
+    all.env.insert(all.env.end(), names.env.begin(), names.env.end());
+    all.annotations.insert(all.annotations.end(), names.annotations.begin(), names.annotations.end());
+  }
+  return all;
+}
+
 void RunningPlugins::add_libraries(const std::vector<PluginLibrary>& libraries) {
   MutexLock lock(mutex_);
   for (const PluginLibrary& library : libraries) {

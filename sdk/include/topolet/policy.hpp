@@ -8,6 +8,7 @@
 #include <topolet/events.h>
 #include <topolet/pick.h>
 #include <topolet/propose.h>
+#include <topolet/reads.h>
 #include <topolet/score.h>
 #include <topolet/tick.h>
 #include <topolet/policy/answers.hpp>
@@ -86,6 +87,13 @@ concept TakingPolicy = AnnotatedPolicy<P> && requires {
   { P::kTakingAnnotations.size() } -> std::convertible_to<std::size_t>;
 };
 
+/// reads() returns which environment variables and foreign annotations the policy reads. It is called once, when the
+/// policy has been made; what it points to must live as long as the policy.
+template <class P>
+concept ReadingPolicy = Policy<P> && requires(P& policy) {
+  { policy.reads() } -> std::convertible_to<topolet_reads>;
+};
+
 namespace detail {
 
 /// Runs `call`; if it throws, reports the exception's text to `sink`.
@@ -122,6 +130,7 @@ TOPOLET_DETAIL_NAMES(notify);
 TOPOLET_DETAIL_NAMES(tick);
 TOPOLET_DETAIL_NAMES(kAnnotations);
 TOPOLET_DETAIL_NAMES(kTakingAnnotations);
+TOPOLET_DETAIL_NAMES(reads);
 #undef TOPOLET_DETAIL_NAMES
 
 /// Fails to compile with a readable message if a method of the policy has the wrong signature. Only for classes that
@@ -144,6 +153,8 @@ constexpr bool check_methods() {
                 "kAnnotations must be a public static constexpr std::array<topolet_str, N>");
   static_assert(!names_kTakingAnnotations<P> || TakingPolicy<P>,
                 "kTakingAnnotations must be a public static constexpr std::array<topolet_kv, N> beside kAnnotations");
+  static_assert(!names_reads<P> || ReadingPolicy<P>,
+                "reads() must be callable without arguments and return topolet_reads");
   return true;
 }
 
@@ -160,6 +171,7 @@ template <Policy P>
 struct Instance {
   Instance(const Options& options, const Host& host) : policy(make(options, host)) {
     if constexpr (TickingPolicy<P>) ticks.interval_ms = policy.interval_ms();
+    if constexpr (ReadingPolicy<P>) reads = policy.reads();
   }
 
   static P make(const Options& options, const Host& host) {
@@ -200,6 +212,9 @@ struct Instance {
       static constexpr topolet_annotations kNames = {
           sizeof(topolet_annotations), 0, {P::kAnnotations.data(), P::kAnnotations.size()}, taking_annotations_of<P>()};
       if (text(id) == TOPOLET_ANNOTATIONS_ID) return &kNames;
+    }
+    if constexpr (ReadingPolicy<P>) {
+      if (text(id) == TOPOLET_READS_ID) return &static_cast<Instance*>(instance->context)->reads;
     }
     return nullptr;
   }
@@ -261,6 +276,7 @@ struct Instance {
 
   topolet_instance view{sizeof(topolet_instance), 0, this, &get_capability, &destroy};
   topolet_tick ticks = ticks_of();
+  topolet_reads reads = {};  ///< of a ReadingPolicy
   P policy;
 };
 
