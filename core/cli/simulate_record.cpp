@@ -11,6 +11,7 @@
 #include "core/base/standard_streams.hpp"
 #include "core/base/text.hpp"
 #include "core/cli/command.hpp"
+#include "core/cli/table.hpp"
 #include "core/replay/replay.hpp"
 
 namespace topolet::cli {

@@ -240,7 +240,7 @@ Status Daemon::create_plugins(const plugin::LoadedConfig& setup) {
   if (recorder_) recorder_->announce_setup({setup_, config::entries_in_force(setup.raw)});
   if (Status replaced = plugins_->replace(setup, plugin::RunningPlugins::CrashHistory::kApplied, setup_); !replaced)
     return replaced;
-  if (recorder_) recorder_->use_setup(setup_, {});
+  if (recorder_) recorder_->use_setup(setup_, plugins_->names_read());
   if (feed_) feed_->set_plugins(list_plugins());
   return {};
 }
@@ -441,7 +441,7 @@ Result<Daemon::ReloadResult> Daemon::apply_config(const config::RawConfig& raw) 
   if (recorder_) recorder_->announce_setup({setup_, in_force_after_reload(raw_, raw).entries});
   if (Status replaced = plugins_->replace(setup, plugin::RunningPlugins::CrashHistory::kForgotten, setup_); !replaced)
     return replaced.error();
-  if (recorder_) recorder_->use_setup(setup_, {});
+  if (recorder_) recorder_->use_setup(setup_, plugins_->names_read());
   engine_->change_setup(describe_setup(setup_, in_force_after_reload(raw_, raw), plugins_->describe()));
   if (feed_) feed_->set_plugins(list_plugins());
   // It was judged with the rest and cannot fail.

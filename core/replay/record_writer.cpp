@@ -52,6 +52,12 @@ bool is_same(const placement::PlacementRules& a, const placement::PlacementRules
   return same;
 }
 
+Json configuration_line(const RecordedSetup& setup) {
+  Json values = Json::array();
+  for (const config::ConfigEntry& entry : setup.entries) values.push_back({entry.section, entry.key, entry.value});
+  return {{"op", op::kConfiguration}, {"number", setup.number}, {"values", std::move(values)}};
+}
+
 }  // namespace
 
 Status RecordWriter::append(const Moment& at, Json line) {
@@ -77,11 +83,7 @@ Status RecordWriter::write_head(const Moment& at, bool continues) {
   if (topology_) also({{"op", op::kMachine}, {"machine", to_json(*topology_)}});
   for (const auto& [plugin, known] : states_)
     also(to_line({.kind = StateAccess::Kind::kAll, .plugin = plugin, .key = {}, .value = {}, .all = known}, known));
-  if (setup_) {
-    Json values = Json::array();
-    for (const config::ConfigEntry& entry : setup_->entries) values.push_back({entry.section, entry.key, entry.value});
-    also({{"op", op::kConfiguration}, {"number", setup_->number}, {"values", std::move(values)}});
-  }
+  if (setup_) also(configuration_line(*setup_));
   if (rules_) also({{"op", op::kRules}, {"rules", to_json(*rules_)}});
   if (continues) also({{"op", op::kLedger}, {"ledger", ledger_.whole()}});
   writes_head_ = false;
@@ -97,15 +99,10 @@ Status RecordWriter::begin(const Moment& at, std::shared_ptr<const topology::Top
   return write_head(at, false);
 }
 
-Status RecordWriter::use_setup(const Moment& at, RecordedSetup setup) {
-  if (setup_ && setup_->number == setup.number) {
-    setup_ = std::move(setup);
-    return {};
-  }
+Status RecordWriter::use_setup(const Moment& at, std::shared_ptr<const RecordedSetup> setup) {
+  const bool is_known = setup_ && setup_->number == setup->number;
   setup_ = std::move(setup);
-  Json values = Json::array();
-  for (const config::ConfigEntry& entry : setup_->entries) values.push_back({entry.section, entry.key, entry.value});
-  return append(at, {{"op", op::kConfiguration}, {"number", setup_->number}, {"values", std::move(values)}});
+  return is_known ? Status() : append(at, configuration_line(*setup_));
 }
 
 Status RecordWriter::see_machine(const Moment& at, const std::shared_ptr<const topology::Topology>& topology) {
@@ -148,7 +145,7 @@ Status RecordWriter::add_decision(const Moment& at, const placement::PolicyReque
                                   const placement::PlacementRules& rules, const NotedDecision& made) {
   if (Status seen = see_machine(at, request.topology); !seen) return seen;
   if (Status seen = see_rules(at, rules); !seen) return seen;
-  const placement::Workload workload = without_secrets(request.workload, setup_ ? setup_->names : RecordedNames());
+  const placement::Workload workload = without_secrets(request.workload, names());
   if (env_.size() >= kMostEnvironments) env_.clear();
   if (!workload.env.empty()) env_[workload.key] = to_json(workload.env);
   Json line{{"op", op::kDecide},
@@ -166,7 +163,7 @@ Status RecordWriter::add_decision(const Moment& at, const placement::PolicyReque
 Status RecordWriter::add_event(const Moment& at, const plugin::ContainerEvent& container_event) {
   if (Status seen = see_machine(at, container_event.topology); !seen) return seen;
   plugin::ContainerEvent shown = container_event;
-  shown.workload = without_secrets(std::move(shown.workload), setup_ ? setup_->names : RecordedNames());
+  shown.workload = without_secrets(std::move(shown.workload), names());
   shown.workload.env.clear();
   return append(at, {{"op", op::kEvent}, {"event", to_json(shown)}});
 }
@@ -189,8 +186,7 @@ Status RecordWriter::add_state(const Moment& at, const StateAccess& access) {
 
 Status RecordWriter::add_operation(const Moment& at, const placement::ContainerKey& key, Json line) {
   if (const auto given = line.find("annotations"); given != line.end()) {
-    const SharedStringMap kept =
-        recorded_annotations(from_json<SharedStringMap>(*given), setup_ ? setup_->names : RecordedNames());
+    const SharedStringMap kept = recorded_annotations(from_json<SharedStringMap>(*given), names());
     if (kept.empty()) {
       line.erase("annotations");
     } else {

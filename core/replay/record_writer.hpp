@@ -48,7 +48,7 @@ class RecordWriter {
 
   Status begin(const Moment& at, std::shared_ptr<const topology::Topology> topology);
   /// It is in force when a decision or anything else is made with it.
-  Status use_setup(const Moment& at, RecordedSetup setup);
+  Status use_setup(const Moment& at, std::shared_ptr<const RecordedSetup> setup);
   Status add_ledger(const Moment& at, const placement::LedgerSnapshot& ledger);
   Status add_decision(const Moment& at, const placement::PolicyRequest& request, const placement::PlacementRules& rules,
                       const NotedDecision& made);
@@ -63,6 +63,7 @@ class RecordWriter {
   using CandidateKey = std::tuple<topology::DomainKind, bool, NodeSet::Words, CpuSet::Words, std::uint32_t>;
 
   Status append(const Moment& at, Json line);
+  RecordedNames names() const { return setup_ ? setup_->names : RecordedNames(); }
   Status write_head(const Moment& at, bool continues);
   Status see_machine(const Moment& at, const std::shared_ptr<const topology::Topology>& topology);
   Status see_rules(const Moment& at, const placement::PlacementRules& rules);
@@ -73,7 +74,7 @@ class RecordWriter {
   bool writes_head_ = false;
 
   std::shared_ptr<const topology::Topology> topology_;
-  std::optional<RecordedSetup> setup_;
+  std::shared_ptr<const RecordedSetup> setup_;  ///< null: none is known yet
   std::optional<placement::PlacementRules> rules_;
   std::map<std::string, KnownState> states_;  ///< by plugin
   LedgerWriter ledger_;

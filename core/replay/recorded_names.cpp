@@ -1,6 +1,5 @@
 #include "core/replay/recorded_names.hpp"
 
-#include <algorithm>
 #include <utility>
 
 #include "core/base/pattern.hpp"
@@ -13,7 +12,7 @@ SharedStringMap recorded_annotations(const SharedStringMap& annotations, const R
   std::erase_if(kept, [&names](const auto& annotation) {
     const std::string& key = annotation.first;
     const bool is_ours = key.rfind(placement::kAnnotationPrefix, 0) == 0;
-    return !is_ours && std::find(names.annotations.begin(), names.annotations.end(), key) == names.annotations.end();
+    return !is_ours && first_match(names.annotations, key) == nullptr;
   });
   return kept.size() == annotations.size() ? annotations : SharedStringMap(std::move(kept));
 }

@@ -1,21 +1,13 @@
 // Which of a container's environment and annotations is recorded: values are secrets.
 #pragma once
 
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "core/placement/workload.hpp"
+#include "core/plugin/call/plugin_policy.hpp"
 
 namespace topolet::replay {
 
-/// What enabled plugins say they read.
-struct RecordedNames {
-  std::vector<std::string> env;          ///< patterns, in which * is any text
-  std::vector<std::string> annotations;  ///< keys, besides all of topolet.io/
-
-  friend bool operator==(const RecordedNames&, const RecordedNames&) = default;
-};
+/// What enabled plugins say they read; and of annotations all of topolet.io/.
+using RecordedNames = plugin::NamesRead;
 
 /// The workload without the environment and the annotations that nobody reads.
 placement::Workload without_secrets(placement::Workload workload, const RecordedNames& names);

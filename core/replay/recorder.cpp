@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <deque>
 #include <optional>
 #include <set>
 #include <system_error>
@@ -18,6 +17,8 @@ namespace topolet::replay {
 namespace {
 
 constexpr std::chrono::seconds kLongestEnd{2};
+/// How long the thread lets lines gather before it writes them: to wake it costs whoever does more than a line.
+constexpr std::chrono::milliseconds kGather{20};
 
 constexpr std::size_t kBytesOfLine = 512;
 /// Of a decision with few candidates, all that its verdicts say included.
@@ -49,6 +50,7 @@ struct Recorder::Queue {
   void push(std::size_t bytes, Write write) TOPOLET_EXCLUDES(mutex) {
     if (ended) return;
     bool is_full = false;
+    bool is_due = false;
     {
       MutexLock lock(mutex);
       if (stopping) return;
@@ -56,9 +58,10 @@ struct Recorder::Queue {
       if (!is_full) {
         items.push_back({std::move(write), bytes});
         queued_bytes += bytes;
+        is_due = items.size() == 1 || is_half_full();
       }
     }
-    wake_up.notify_all();
+    if (is_due) wake_up.notify_all();
     if (is_full) end("more was to be recorded than could be written at that time");
   }
 
@@ -72,25 +75,30 @@ struct Recorder::Queue {
   }
 
   void run() TOPOLET_EXCLUDES(mutex) {
-    while (const std::optional<Item> item = wait_for_item()) {
-      if (ended) continue;
-      if (const Status written = item->write(writer); !written) end(written.error().message);
+    for (std::vector<Item> group = wait_for_items(); !group.empty(); group = wait_for_items()) {
+      for (const Item& item : group) {
+        if (ended) break;
+        if (const Status written = item.write(writer); !written) end(written.error().message);
+      }
+      MutexLock lock(mutex);
+      for (const Item& item : group) queued_bytes -= item.bytes;
     }
     MutexLock lock(mutex);
     is_done = true;
     wake_up.notify_all();
   }
 
-  /// Nothing at the end.
-  std::optional<Item> wait_for_item() TOPOLET_EXCLUDES(mutex) {
+  /// All that there are; none at the end.
+  std::vector<Item> wait_for_items() TOPOLET_EXCLUDES(mutex) {
     MutexLock lock(mutex);
     while (items.empty() && !stopping) wake_up.wait(mutex);
-    if (items.empty()) return std::nullopt;
-    Item item = std::move(items.front());
-    items.pop_front();
-    queued_bytes -= item.bytes;
-    return item;
+    const auto until = std::chrono::steady_clock::now() + kGather;
+    while (!stopping && !is_half_full() && wake_up.wait_until(mutex, until)) {
+    }
+    return std::exchange(items, {});
   }
+
+  bool is_half_full() const TOPOLET_REQUIRES(mutex) { return queued_bytes > options.max_queued_bytes / 2; }
 
   /// False if the thread is stuck in the file.
   bool stop() TOPOLET_EXCLUDES(mutex) {
@@ -112,11 +120,11 @@ struct Recorder::Queue {
 
   Mutex mutex;
   CondVar wake_up;
-  std::deque<Item> items TOPOLET_GUARDED_BY(mutex);
+  std::vector<Item> items TOPOLET_GUARDED_BY(mutex);
   std::size_t queued_bytes TOPOLET_GUARDED_BY(mutex) = 0;
   bool stopping TOPOLET_GUARDED_BY(mutex) = false;
   bool is_done TOPOLET_GUARDED_BY(mutex) = false;
-  std::map<std::int64_t, RecordedSetup> announced TOPOLET_GUARDED_BY(mutex);
+  std::map<std::int64_t, std::shared_ptr<const RecordedSetup>> announced TOPOLET_GUARDED_BY(mutex);
   std::optional<std::chrono::steady_clock::time_point> stands_at TOPOLET_GUARDED_BY(mutex);
 };
 
@@ -153,17 +161,18 @@ void Recorder::finish() {
 void Recorder::announce_setup(RecordedSetup setup) {
   MutexLock lock(queue_->mutex);
   const std::int64_t number = setup.number;
-  queue_->announced[number] = std::move(setup);
+  queue_->announced[number] = std::make_shared<const RecordedSetup>(std::move(setup));
 }
 
 void Recorder::use_setup(std::int64_t number, RecordedNames names) {
-  RecordedSetup setup;
+  std::shared_ptr<const RecordedSetup> setup;
   {
     MutexLock lock(queue_->mutex);
     const auto found = queue_->announced.find(number);
     if (found == queue_->announced.end()) return;
-    found->second.names = std::move(names);
-    setup = found->second;
+    RecordedSetup in_use = *found->second;
+    in_use.names = std::move(names);
+    setup = found->second = std::make_shared<const RecordedSetup>(std::move(in_use));
     // Nobody decides with an older one any more.
     queue_->announced.erase(queue_->announced.begin(), found);
   }
@@ -185,7 +194,7 @@ void Recorder::add_decision(std::shared_ptr<const placement::PolicyRequest> requ
   if (queue_->ended || queue_->decides_on.load() != std::this_thread::get_id()) return;
   const std::size_t bytes =
       kBytesOfDecision + bytes_of(request->ledger) + request->candidates.size() * sizeof(placement::Candidate);
-  std::optional<RecordedSetup> setup;
+  std::shared_ptr<const RecordedSetup> setup;
   if (made.decision.setup != 0) {
     MutexLock lock(queue_->mutex);
     const auto found = queue_->announced.find(made.decision.setup);
@@ -194,7 +203,7 @@ void Recorder::add_decision(std::shared_ptr<const placement::PolicyRequest> requ
   queue_->push(bytes, [at = now(queue_->options.clock), request = std::move(request), rules, made = std::move(made),
                        setup = std::move(setup)](RecordWriter& writer) {
     if (setup) {
-      if (Status used = writer.use_setup(at, *setup); !used) return used;
+      if (Status used = writer.use_setup(at, setup); !used) return used;
     }
     return writer.add_decision(at, *request, rules, made);
   });

@@ -174,7 +174,13 @@ Status SimulatedDaemon::make_policies(Run& run) const {
                                     .log = log_});
   if (run.recorder) {
     run.recorder->announce_setup({kSetup, config::entries_in_force(setup_.raw)});
-    run.recorder->use_setup(kSetup, {});
+    plugin::NamesRead names;
+    for (const plugin::PluginVote& vote : run.votes) {
+      const plugin::NamesRead& read = vote.plugin->names_read();
+      names.env.insert(names.env.end(), read.env.begin(), read.env.end());
+      names.annotations.insert(names.annotations.end(), read.annotations.begin(), read.annotations.end());
+    }
+    run.recorder->use_setup(kSetup, std::move(names));
   }
   // It is the same library, whatever the daemon.
   for (const auto& left : left_policies_) {

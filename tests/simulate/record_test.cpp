@@ -16,6 +16,8 @@
 #include "core/simulate/simulation.hpp"
 #include "tests/simulate/recorded_run.hpp"
 #include "tests/simulate/simulated_node.hpp"
+#include "tests/support/process.hpp"
+#include "tests/support/temp_dir.hpp"
 
 namespace topolet::simulate {
 namespace {
@@ -101,6 +103,32 @@ TEST(Record, NamesThePolicyThatAnswersOtherwise) {
   EXPECT_EQ(result.different, 1U);
 }
 
+TEST(Record, IsAWorkloadOfTheCommand) {
+  const RecordedRun run;
+  {
+    SimulatedNode node(kTwoNodes, {"--plugins.enable=smt", "--plugins.enable=numa"}, run.options());
+    node.guaranteed("db", 2);
+    node.guaranteed("web", 2);
+  }
+  const auto simulate = [&](std::vector<std::string> words) {
+    const TempDir directory;
+    words.insert(words.begin(), {TOPOLET_COMMAND, "simulate", "--workload", run.file().string()});
+    const int status = testing::Process(words, directory.file("out")).wait();
+    return std::pair(status, directory.read("out"));
+  };
+  const auto [same, told] = simulate({});
+  EXPECT_EQ(same, 0) << told;
+  EXPECT_THAT(told, HasSubstr("2 decisions made again, and all as before; "));
+  const auto [other, first] = simulate({"--numa.strategy=spread"});
+  EXPECT_EQ(other, 1);
+  EXPECT_THAT(first, HasSubstr("1 not as before; "));
+  EXPECT_THAT(first, HasSubstr("default/web/main: policy numa answers otherwise: "));
+  EXPECT_EQ(json::parse(simulate({"--json", "--numa.strategy=spread"}).second)["first"]["policy"], "numa");
+  const auto [refused, why] = simulate({"--topology", kTwoNodes});
+  EXPECT_EQ(refused, 2);
+  EXPECT_THAT(why, HasSubstr("it cannot be run with --topology"));
+}
+
 TEST(Record, SaysWhereNoPolicyDiffersButTheCpus) {
   const RecordedRun run;
   {
@@ -174,6 +202,22 @@ TEST(Record, HasNoSecretOfAContainer) {
   EXPECT_THAT(record, Not(HasSubstr("PASSWORD")));
   EXPECT_THAT(record, Not(HasSubstr("vendor/")));
   EXPECT_THAT(record, HasSubstr("topolet.io/cpus"));
+}
+
+TEST(Record, HasTheVariablesThatADeviceKindReads) {
+  const RecordedRun run;
+  {
+    SimulatedNode node(kTwoNodes, {"--plugins.enable=gpu", "--gpu.devices=fpga: env=FPGA_* pci=node:1"}, run.options());
+    node.apply(R"({"op":"run_pod","pod":"db"})");
+    node.apply(R"({"op":"create","pod":"db","container":"main","cpu_request_milli":500,)"
+               R"("env":{"PASSWORD":"hush","FPGA_CARD":"0"}})");
+  }
+  EXPECT_EQ(lines_with(run.text(), "decide").at(0)["workload"]["env"], json::parse(R"([["FPGA_CARD","0"]])"));
+  EXPECT_EQ(lines_with(run.text(), "create").at(0)["env"], json::parse(R"(["FPGA_CARD=0"])"));
+  EXPECT_THAT(run.text(), Not(HasSubstr("hush")));
+  const replay::ReplayResult result = run.replay();
+  EXPECT_EQ(first_difference(result), "");
+  EXPECT_GT(result.decisions, 0U);
 }
 
 TEST(Record, StandsAloneWhereTheFileBeforeWasFull) {
