@@ -55,8 +55,8 @@ constexpr const char* kLines =
 
 constexpr const char* kEnd = "\n" TOPOLET_DOC_DIR
                              "/core/simulate/README.md describes the operations, their fields and the output.\n\nExit "
-                             "status: 0 success; 1 failure, or a decision of a record is not as before; 2 usage "
-                             "error, or some line of the workload is not valid.\n";
+                             "status: 0 success; 1 failure, or a decision of a record differs; 2 usage error, or some "
+                             "line of the workload is not valid.\n";
 
 struct SimulateOptions {
   std::string topology;
@@ -82,10 +82,9 @@ po::options_description described(SimulateOptions& options) {
       "config", po::value(&options.config)->value_name("FILE"),
       "topoletd's configuration file. Without it, every option has its default and no plugin is enabled.")(
       "workload", po::value(&options.workload)->value_name("FILE"),
-      "What happens, as one JSON object per line; '-' reads standard input. Or a record of topoletd (daemon.record): "
-      "its "
-      "decisions are made again, and any that is not as before is told.")("json", po::bool_switch(&options.json),
-                                                                          "Print one JSON object per line.")(
+      "What happens, as one JSON object per line; '-' reads standard input. Or a record (daemon.record), whose "
+      "decisions are made again and compared.")("json", po::bool_switch(&options.json),
+                                                "Print one JSON object per line.")(
       "state-dir", po::value(&options.state_dir)->value_name("DIR"),
       "Keep the state database in this directory, for `topolet at`, `topolet query` and the others. Its time begins at "
       "2026-01-01.")(
@@ -426,8 +425,7 @@ plugin::LoadedConfig setup_of(const SimulateOptions& options, std::vector<std::s
 RecordOptions record_options(const SimulateOptions& options, std::vector<std::string> flags,
                              const po::variables_map& given) {
   RecordOptions record{options.workload, options.config, std::move(flags), plugin_dir({}), {}, options.json};
-  for (const char* other : {"topology", "distances", "isolated-cpus", "state-dir", "watch"})
-    if (given.count(other) != 0) record.refused.push_back(std::string("--") + other);
+  for (const auto& [name, value] : given) record.given.push_back(name);
   return record;
 }
 

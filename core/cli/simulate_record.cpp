@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -18,6 +20,8 @@ namespace topolet::cli {
 namespace {
 
 constexpr const char* kReplayProgram = "topolet simulate";
+/// Options that are for other workloads.
+constexpr std::array<const char*, 5> kRefused = {"topology", "distances", "isolated-cpus", "state-dir", "watch"};
 
 void print_result(const replay::ReplayResult& result) {
   fmt::print("{} made again, and {}; {}, {} lost again; {} of topoletd\n", counted(result.decisions, "decision"),
@@ -45,10 +49,11 @@ nlohmann::ordered_json result_json(const replay::ReplayResult& result) {
 }  // namespace
 
 int replay_record(std::istream& record, const RecordOptions& options) {
-  if (!options.refused.empty()) {
+  for (const char* refused : kRefused) {
+    if (std::find(options.given.begin(), options.given.end(), refused) == options.given.end()) continue;
     return usage_error(kReplayProgram, fmt::format("{} is a record, which has its own machine and state: it cannot be "
-                                                   "run with {}",
-                                                   options.workload, options.refused.front()));
+                                                   "run with --{}",
+                                                   options.workload, refused));
   }
   std::vector<std::string> arguments = {"--config", options.config.empty() ? "/dev/null" : options.config};
   arguments.insert(arguments.end(), options.flags.begin(), options.flags.end());

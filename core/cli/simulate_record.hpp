@@ -11,11 +11,11 @@ namespace topolet::cli {
 
 /// What the command line says besides the record.
 struct RecordOptions {
-  std::string workload;              ///< the file's name
-  std::string config;                ///< in place of the recorded configurations; empty: those count
-  std::vector<std::string> flags;    ///< topoletd's
-  std::string plugin_dir;            ///< if there is no directory where the configuration says
-  std::vector<std::string> refused;  ///< options that are for other workloads
+  std::string workload;            ///< the file's name
+  std::string config;              ///< in place of the recorded configurations; empty: those count
+  std::vector<std::string> flags;  ///< topoletd's
+  std::string plugin_dir;          ///< if there is no directory where the configuration says
+  std::vector<std::string> given;  ///< the names of the options that are given
   bool json = false;
 };
 
