@@ -14,7 +14,7 @@
 #include "core/config/config_text.hpp"
 #include "core/placement/decide.hpp"
 #include "core/placement/placement_rules.hpp"
-#include "core/plugin/host/container_event.hpp"
+#include "core/plugin/call/container_event.hpp"
 #include "core/replay/json_values.hpp"
 #include "core/replay/ledger_lines.hpp"
 #include "core/replay/policy_answers.hpp"

@@ -7,7 +7,7 @@
 #include "core/placement/decide.hpp"
 #include "core/placement/placement_rules.hpp"
 #include "core/placement/policy.hpp"
-#include "core/plugin/host/container_event.hpp"
+#include "core/plugin/call/container_event.hpp"
 #include "core/replay/json_values.hpp"
 #include "core/topology/topology.hpp"
 

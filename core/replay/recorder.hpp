@@ -15,7 +15,7 @@
 #include "core/base/log_fwd.hpp"
 #include "core/base/result.hpp"
 #include "core/placement/decide.hpp"
-#include "core/plugin/host/container_event.hpp"
+#include "core/plugin/call/container_event.hpp"
 #include "core/replay/policy_answers.hpp"
 #include "core/replay/record_writer.hpp"
 #include "store/plugin_state_store.hpp"
