@@ -40,9 +40,8 @@ constexpr const char* kSimulateUsage =
     "Runs a workload through the daemon's own engine and plugins, for any machine and without a runtime. Options of "
     "topoletd may be given too, such as --numa.policy=restricted; they override the configuration file.\n\n"
     "Usage: topolet simulate --topology MACHINE --workload FILE [OPTION]...\n"
-    "Examples: topolet simulate --topology \"pack:2 numa:1 core:4 pu:2\" --config topolet.conf --workload "
-    "pods.jsonl\n"
-    "          topolet simulate --workload record\n\n";
+    "Example: topolet simulate --topology \"pack:2 numa:1 core:4 pu:2\" --config topolet.conf --workload "
+    "pods.jsonl\n\n";
 
 /// Behind the options.
 constexpr const char* kLines =
