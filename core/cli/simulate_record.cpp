@@ -82,7 +82,7 @@ int replay_record(std::istream& record, const RecordOptions& options) {
     print_result(*result);
   }
   const int status = result->different == 0 ? kExitSuccess : kExitFailure;
-  // What a library does at the end of the process must not happen under a call that is inside it.
+  // The destructors of a library must not run at the end of the process under a call that is inside it.
   if (result->has_abandoned_calls) ::_exit(finish_output(kReplayProgram, status));
   return status;
 }

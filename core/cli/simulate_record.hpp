@@ -9,7 +9,7 @@
 
 namespace topolet::cli {
 
-/// What the command line says besides the record.
+/// The command line's options besides the record.
 struct RecordOptions {
   std::string workload;            ///< the file's name
   std::string config;              ///< in place of the recorded configurations; empty: those count

@@ -20,7 +20,7 @@
 
 namespace topolet::cri {
 
-/// What the runtime answered to a unary call.
+/// The runtime's answer to a unary call.
 struct RuntimeResponse {
   Code code = Code::kOk;
   std::string message;

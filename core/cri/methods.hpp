@@ -1,4 +1,4 @@
-// What a gRPC path means in the CRI, by name only: requests are not looked into here.
+// The meaning of a gRPC path in the CRI, by name only: requests are not looked into here.
 #pragma once
 
 #include <string_view>

@@ -309,7 +309,7 @@ void Engine::Impl::tick() {
   });
 }
 
-/// What counts from a moment of the wall clock goes on counting when the clock is set.
+/// Has times that count from a moment of the wall clock go on counting when the clock is set.
 void Engine::Impl::follow_clock() {
   if (const auto set_by = clock.follow()) committer.commit(event::ClockSet{*set_by});
 }

@@ -171,7 +171,7 @@ class Engine final : public operations::OperationHandler {
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
-  /// Whether what the store holds can be understood; DATA_LOSS names what cannot.
+  /// Checks that the store's rows can be understood; DATA_LOSS names what cannot.
   static Status check_stored(store::Store& store);
 
   /// Begins with what the store knew when the engine was made, and compares it with the runtime. Calls that place,
@@ -182,7 +182,8 @@ class Engine final : public operations::OperationHandler {
   /// False if the store does not return: then neither this nor the store may be destroyed, see Writer::stop().
   bool stop();
 
-  /// What `read(ledger)` returns, on the loop's thread. Waits for that; UNAVAILABLE if it takes longer than `patience`.
+  /// Returns `read(ledger)`, called on the loop's thread. Waits for that; UNAVAILABLE if it takes longer than
+  /// `patience`.
   template <class Read>
   auto ask(Read read, std::chrono::milliseconds patience) -> Result<decltype(read(std::declval<const Ledger&>()))> {
     using Answer = decltype(read(std::declval<const Ledger&>()));
@@ -199,7 +200,7 @@ class Engine final : public operations::OperationHandler {
     Fits fits;
     bool reconciled = false;  ///< as in EngineSummary
   };
-  /// What compute_fits() says of the present state. Computed on the caller's thread, so that no container waits for it
+  /// Returns compute_fits() of the present state. Computed on the caller's thread, so that no container waits for it
   /// but for single decisions; UNAVAILABLE if the loop does not answer within `patience`. `may_go_on` is asked before
   /// each decision.
   Result<NodeFits> fits(const std::vector<PendingContainer>& pending, std::chrono::milliseconds patience,

@@ -16,7 +16,7 @@ class Loop {
   virtual bool is_on_thread() const = 0;
   virtual void post(std::function<void()> work) = 0;
   virtual void after(std::chrono::milliseconds delay, std::function<void()> work) = 0;
-  /// What is still queued is dropped. Idempotent.
+  /// Drops the work that is still queued. Idempotent.
   virtual void stop() = 0;
 };
 

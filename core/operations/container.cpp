@@ -47,7 +47,7 @@ placement::Demand apply_update(const placement::Demand& before, const ResourceUp
     after.cpu_limit_milli = cpu_limit_milli(update.cpu_quota_us, update.cpu_period_us);
     after.cpu_period_us = cpu_period_us(update.cpu_quota_us, update.cpu_period_us);
   }
-  // What a container is told that has no request of its own is its pod's.
+  // A container that has no request of its own is told its pod's.
   if (update.cpu_shares != 0 && before.cpu_request_certainty != placement::Certainty::kOfPod) {
     after.cpu_request_milli = cpu_request_milli(update.cpu_shares, after.cpu_limit_milli);
     after.cpu_request_certainty = placement::Certainty::kTold;

@@ -71,7 +71,7 @@ struct ResourceUpdate {
   bool has_linux = false;
 };
 
-/// What turns raw CRI numbers into demand.
+/// The facts about the machine by which raw CRI numbers become demand.
 struct DemandRules {
   std::int64_t memory_total_bytes = 0;  ///< the machine's MemTotal; 0 = unknown
 };

@@ -109,7 +109,7 @@ struct CpuRequest {
   placement::Certainty certainty = placement::Certainty::kTold;
 };
 
-/// Of a container whose runtime tells no shares.
+/// Returns the request of a container whose runtime tells no shares.
 CpuRequest request_of_weight(std::int64_t weight, placement::Qos qos, std::int64_t limit_milli, std::size_t seen_cpus) {
   const std::int64_t seen_shares = shares_of(static_cast<std::int64_t>(std::min<std::size_t>(seen_cpus, 256)) * 1000);
   const bool is_of_seen = linear_weight(seen_shares) == weight || quadratic_weight(seen_shares) == weight;

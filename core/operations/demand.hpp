@@ -35,7 +35,7 @@ struct CfsQuota {
 /// The quota that enforces the CPU limit of `demand`, as the kubelet computes it; none without a limit.
 std::optional<CfsQuota> quota_of(const placement::Demand& demand);
 
-/// What is told of the resources of a container that was found, by whoever tells it. What is absent was not told; 0 and
+/// The resources of a container that was found, by whoever tells them. A value that is absent was not told; 0 and
 /// below mean that none is set, as in the CRI.
 struct ToldResources {
   std::optional<placement::Qos> qos = {};
@@ -48,15 +48,15 @@ struct ToldResources {
   std::optional<std::map<std::string, std::int64_t>> hugepage_limit_bytes = {};
   std::optional<NodeSet> mems = {};  ///< the kernel only: what its cpuset was set to
 
-  /// What is not told here is as in `other`.
+  /// Takes from `other` the values that are not told here.
   void fill_in(const ToldResources& other);
-  /// What is told here may be older than what `kernel` shows of a container that runs.
+  /// Takes what `kernel` shows of a container that runs where the values here may be older.
   void correct(const ToldResources& kernel);
 
   friend bool operator==(const ToldResources&, const ToldResources&) = default;
 };
 
-/// Whether nobody else need be asked.
+/// Returns true if nobody else need be asked.
 bool tells_all(const ToldResources& told);
 
 /// The QoS class that a pod's cgroup names, cgroupfs ("/kubepods/burstable/podUID") or systemd
@@ -79,7 +79,7 @@ std::int64_t cpu_period_us(std::int64_t quota_us, std::int64_t period_us);
 /// up gives every request from 3m to 256 CPUs back exactly. At the maximum the limit says how much is meant.
 std::int64_t cpu_request_milli(std::int64_t shares, std::int64_t limit_milli);
 
-/// What a cpu.weight of cgroup v2 says of the request, in thousandths of a CPU: runtimes make it of the shares by one
+/// The request that a cpu.weight of cgroup v2 tells, in thousandths of a CPU: runtimes make it of the shares by one
 /// of two formulas, and several shares have the same weight.
 struct WeightReading {
   std::int64_t most_milli = 0;   ///< the most with that weight by the older formula, of which one CPU has 39
@@ -107,9 +107,9 @@ struct KnownDemand {
   placement::Qos qos = placement::Qos::kUnknown;
   placement::Demand demand;
 };
-/// Of a container that was found. What nobody tells is unknown: its request counts as its limit, or as one CPU.
-/// `seen_cpus`: on how many CPUs the kernel has it; 0 = not told. Of a Guaranteed container they tell a whole request
-/// that its weight alone does not.
+/// Returns the demand of a container that was found. A request that nobody tells is unknown: it counts as its limit, or
+/// as one CPU. `seen_cpus`: on how many CPUs the kernel has it; 0 = not told. Of a Guaranteed container they tell a
+/// whole request that its weight alone does not.
 KnownDemand demand_of(const ToldResources& told, std::size_t seen_cpus, std::int64_t memory_total_bytes);
 
 }  // namespace topolet::operations

@@ -1,4 +1,4 @@
-// What the engine is asked to do, as typed values, whichever front end it came by.
+// Operations: the engine's tasks as typed values, whichever front end they came by.
 //
 // The room core/operations, namespace topolet::operations: the language between the engine and its front ends. It knows
 // no transport. It may include core/base, and of core/placement the plain values in workload.hpp and placement.hpp.
@@ -41,7 +41,7 @@ struct Admission {
   std::vector<NeighbourUpdate> neighbours = {};  ///< empty but for fronts of the kind kInAnswer
 };
 
-/// What became of an operation that was admitted.
+/// The end of an operation that was admitted.
 struct Outcome {
   enum class Kind : std::uint8_t {
     kDone,

@@ -14,7 +14,7 @@
 
 namespace topolet::placement {
 
-/// What a decision has taken, as far as it is measured.
+/// The times that a decision has taken, as far as they are measured.
 struct DecisionTimes {
   std::chrono::microseconds queued{};                              ///< from the request's arrival until it was taken up
   std::chrono::microseconds decide{};                              ///< policies included

@@ -13,10 +13,10 @@ namespace topolet::placement {
 
 /// Its CPU request if it is Guaranteed and asks for whole CPUs, else 0.
 std::uint32_t whole_cpus(const Workload& workload);
-/// Whether the kubelet gave the CPUs that it named to this container alone: as many as it asks for, whole.
+/// Returns true if the kubelet gave the CPUs that it named to this container alone: as many as it asks for, whole.
 bool is_kubelet_cpuset_exclusive(const Workload& workload);
 
-/// What a workload is to get by the rules and its annotations.
+/// The CPUs that a workload is to get by the rules and its annotations.
 struct ExclusiveClaim {
   std::uint32_t cpus = 0;               ///< of its own; 0 = none
   std::optional<NotExclusive> why_not;  ///< set if there are none

@@ -31,7 +31,7 @@ std::string first_other_policy(const std::vector<PolicyAnswers>& before, const s
   return {};
 }
 
-/// What the policy said of each of the best candidates, by its nodes.
+/// The policy's answers on each of the best candidates, by its nodes.
 std::map<std::string, std::string> words_of(const Decision& decision, const std::string& policy) {
   std::map<std::string, std::string> words;
   for (const placement::CandidateOpinions& candidate : decision.verdicts.best) {

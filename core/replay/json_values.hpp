@@ -160,7 +160,7 @@ Json to_json(const T& value) {
   }
 }
 
-/// What is not there stays as it is. Throws for what has another shape.
+/// Leaves alone the fields that are not there. Throws InvalidLine for a value of another shape.
 template <class T>
 void read_json(const Json& json, T& value) {
   if constexpr (detail::kIsPlain<T>) {

@@ -13,7 +13,7 @@ namespace topolet::replay {
 /// Writes snapshots one after the other. One thread.
 class LedgerWriter {
  public:
-  /// What differs from the snapshot before; all of it after forget().
+  /// Returns the differences from the snapshot before; all of it after forget().
   Json changes(const placement::LedgerSnapshot& now);
   /// All of the last one. What is written next is what differs from it.
   Json whole() const;

@@ -1,4 +1,4 @@
-// What each policy answered in one decision, short enough to be kept: enough to see that it answers otherwise, and to
+// Each policy's answers in one decision, short enough to be kept: enough to see that it answers otherwise, and to
 // have it lose the same votes again.
 #pragma once
 

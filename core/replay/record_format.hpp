@@ -1,4 +1,4 @@
-// What the lines of a record are called, and by what a record is told from other files.
+// The names of a record's lines, and the mark that tells a record from other files.
 //
 // The room core/replay, namespace topolet::replay: the record of a daemon's day, and its replay. Recorder
 // (recorder.hpp) is told of everything that a decision reads and writes it to a file, one JSON object a line; Replay

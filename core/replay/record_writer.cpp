@@ -68,7 +68,7 @@ Status RecordWriter::append(const Moment& at, Json line) {
   return write_head(at, true);
 }
 
-/// What everything that follows goes by, so that the file stands alone.
+/// Writes the state that everything after it goes by, so that the file stands alone.
 Status RecordWriter::write_head(const Moment& at, bool continues) {
   writes_head_ = true;
   candidates_.clear();

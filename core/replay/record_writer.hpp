@@ -55,8 +55,8 @@ class RecordWriter {
   Status add_event(const Moment& at, const plugin::ContainerEvent& container_event);
   Status add_tick(const Moment& at, const plugin::TickSnapshot& seen, const std::vector<plugin::MoveRequest>& moves);
   Status add_state(const Moment& at, const StateAccess& access);
-  /// Of the kinds that `topolet simulate` knows, and their outcomes. Annotations that nobody reads are left out; a
-  /// create has the environment that the decision about it read.
+  /// Adds an operation of a kind that `topolet simulate` knows, with its outcome. Annotations that nobody reads are
+  /// left out; a create has the environment that the decision about it read.
   Status add_operation(const Moment& at, const placement::ContainerKey& key, Json line);
 
  private:

@@ -149,7 +149,7 @@ TOPOLET_FIELDS_OF(placement::PlacementRules)
   field("memory_migrate", &T::memory_migrate), field("drop_exclusive_quota", &T::drop_exclusive_quota)
 TOPOLET_END_OF_FIELDS
 
-/// What is recorded in each request as it is: not the machine, the ledger, the workload and the candidates.
+/// The fields that are recorded of each request as they are: all but machine, ledger, workload and candidates.
 TOPOLET_FIELDS_OF(placement::PolicyRequest)
   field("exclusive", &T::exclusive), field("exclusive_cpus", &T::exclusive_cpus),
   field("why_not_exclusive", &T::why_not_exclusive), field("shared_mode", &T::shared_mode),
@@ -173,7 +173,7 @@ TOPOLET_FIELDS_OF(placement::Verdicts)
   field("lost_votes", &T::lost_votes), field("dropped", &T::dropped)
 TOPOLET_END_OF_FIELDS
 
-/// What must be the same when the decision is made again: not how long it took, and with which configuration.
+/// The fields that must be the same when the decision is made again: all but times and configuration number.
 TOPOLET_FIELDS_OF(placement::Decision)
   field("denied", &T::denied), field("unpinned", &T::unpinned), field("conflict", &T::conflict),
   field("shared_because_full", &T::shared_because_full), field("placement", &T::placement),

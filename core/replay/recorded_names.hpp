@@ -6,7 +6,7 @@
 
 namespace topolet::replay {
 
-/// What enabled plugins say they read; and of annotations all of topolet.io/.
+/// The names that enabled plugins say they read, and all annotations of topolet.io/.
 using RecordedNames = plugin::NamesRead;
 
 /// The workload without the environment and the annotations that nobody reads.

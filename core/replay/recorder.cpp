@@ -21,7 +21,7 @@ constexpr std::chrono::seconds kLongestEnd{2};
 constexpr std::chrono::milliseconds kGather{20};
 
 constexpr std::size_t kBytesOfLine = 512;
-/// Of a decision with few candidates, all that its verdicts say included.
+/// Estimates the bytes of a decision with few candidates, all that its verdicts say included.
 constexpr std::size_t kBytesOfDecision = 6144;
 /// Ledgers that wait share what they have in common; these are the pointers.
 std::size_t bytes_of(const placement::LedgerSnapshot& ledger) {
@@ -65,7 +65,7 @@ struct Recorder::Queue {
     if (is_full) end("more was to be recorded than could be written at that time");
   }
 
-  /// What is queued is dropped.
+  /// Drops the lines that are queued.
   void end(const std::string& why) {
     if (ended.exchange(true)) return;
     log->warn(
@@ -310,8 +310,8 @@ class RecordedState final : public store::PluginStateStore {
     recorder_->add_state(std::move(access));
   }
 
-  /// What a plugin has kept so far is recorded before its first call. Where that cannot be read, each value is when it
-  /// is read for the first time.
+  /// Records the state that a plugin has kept so far before its first call. Where that cannot be read, each value is
+  /// when it is read for the first time.
   void begin(const std::string& plugin) TOPOLET_EXCLUDES(mutex_) {
     {
       MutexLock lock(mutex_);

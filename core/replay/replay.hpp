@@ -12,7 +12,7 @@
 
 namespace topolet::replay {
 
-/// Whether a workload file begins as a record does, whatever its version. Reads nothing away.
+/// Returns true if a workload file begins as a record does, of whatever version. Leaves the stream where it was.
 bool is_record(std::istream& in);
 
 /// A decision that is not as it was.

@@ -1,4 +1,4 @@
-// What plugins keep, as the record says they found it.
+// The state that plugins keep, as the record says they found it.
 #pragma once
 
 #include <deque>
@@ -18,7 +18,7 @@ class ReplayedState final : public store::PluginStateStore {
  public:
   /// A line of the record, about what is replayed next. Throws InvalidLine, or what the JSON library throws.
   void read_line(const Json& line) TOPOLET_EXCLUDES(mutex_);
-  /// What was made of the lines so far has been replayed.
+  /// Hears that the lines so far have been replayed.
   void forget_answers() TOPOLET_EXCLUDES(mutex_);
   void clear() TOPOLET_EXCLUDES(mutex_);
 

@@ -1,4 +1,4 @@
-// What plugins read and write of what they keep. Plain values.
+// The accesses of plugins to the state that they keep. Plain values.
 #pragma once
 
 #include <cstdint>
@@ -32,9 +32,9 @@ struct StateAccess {
 /// The values of one plugin by key, as far as they are known.
 using KnownState = std::map<std::string, std::string>;
 
-/// What the call is answered as long as nothing else is written: what `known` says.
+/// Returns the answer to the call as `known` has it, as long as nothing else is written.
 std::optional<std::string> known_answer(const StateAccess& access, const KnownState& known);
-/// What is known after the call.
+/// Returns the state that is known after the call.
 void apply_to_known(const StateAccess& access, KnownState& known);
 
 /// Without its answer where `known` says the same.

@@ -85,7 +85,7 @@ class SimulatedRuntime {
   void set_stuck(const std::string& pod, const std::string& container, bool is_stuck);
   /// Returns the CPUs of a process as the kernel shows them; none if nothing has set them, or there is no such process.
   std::optional<CpuSet> kernel_cpus(std::int64_t pid) const;
-  /// What the kernel says of its resources: its cgroup's path, and the files there, as of cgroup v1.
+  /// Returns its resources as the kernel says them: its cgroup's path, and the files there, as of cgroup v1.
   operations::ToldResources kernel_resources(std::int64_t pid) const;
 
   std::vector<RunningContainer> running() const;

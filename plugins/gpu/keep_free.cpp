@@ -14,7 +14,7 @@ namespace {
 
 using sdk::Verdict;
 
-/// What shared containers on these nodes request already, in thousandths of a CPU.
+/// Returns the request of the shared containers on these nodes, in thousandths of a CPU.
 std::int64_t shared_request_milli(const topolet_request& request, const Nodes& nodes) {
   std::int64_t sum = 0;
   for (const std::uint32_t node : nodes) {

@@ -21,7 +21,7 @@ inline constexpr std::uint32_t kDefaultWeight = 4;
 
 enum class Affinity : std::uint8_t { kPrefer, kRequire };
 
-/// What is divided where no node has both the devices and room for all CPUs.
+/// The thing that is divided where no node has both the devices and room for all CPUs.
 enum class Split : std::uint8_t {
   kDevice,  ///< some CPUs are beside the devices, the others elsewhere
   kCpus,    ///< nothing: all CPUs are on as few nodes as hold them, wherever the devices are
@@ -34,7 +34,7 @@ struct Rules {
   bool whole_cores = false;  ///< numa.full-pcpus-only
 };
 
-/// What the reason of a rejection begins with: the option that another outcome needs changed.
+/// The beginning of a rejection's reason: the option that another outcome needs changed.
 constexpr const char* kRequireText = "affinity = require: ";
 
 /// How many CPUs beside each unused GPU are not to be taken by containers without devices, while there are others.

@@ -1,4 +1,4 @@
-// What is told of a NUMA node's capacity: when it counts, what is audited, and that none of it is lost.
+// The reported capacity of a NUMA node: when it counts, what is audited, and that none of it is lost.
 #include "core/engine/state/reported_capacity.hpp"
 
 #include <gmock/gmock.h>

@@ -81,7 +81,7 @@ TEST_F(StartContainerTest, LetsOthersHaveTheirTurnIfItsAnswerNeverComes) {
   EXPECT_TRUE(has_turn);
 }
 
-/// What a call had come to when each transition became durable.
+/// Notes how far a call had come when each transition became durable.
 class CallWatch final : public Observer {
  public:
   void on_durable(const Transition&) override {

@@ -1,4 +1,4 @@
-// What the statements of docs/audit.md and store/queries answer about who held what, and when, against what the
+// The answers of the statements of docs/audit.md and store/queries about who held what, and when, against what the
 // simulation itself had at each moment.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -134,7 +134,7 @@ class StoryGenerator {
   std::map<std::string, AskedContainer> asked_;
 };
 
-/// What happened, a minute between one step and the next, and the database that tells of it.
+/// A history, a minute between one step and the next, and the database that tells of it.
 struct Story {
   TempDir directory;
   std::map<std::string, AskedContainer> asked;  ///< by pod
@@ -258,7 +258,7 @@ TEST_F(AuditSql, TellsWhoMoved) {
     }
   }
   ASSERT_GT(expected.size(), 100U);
-  // Of one that was moved several times between one moment and the next, where it began and ended.
+  // A container that was moved several times between two moments is told where it began and ended.
   const std::string sql = fmt::format(
       "WITH m AS MATERIALIZED (SELECT row_number() OVER () AS n, (moment(at) - {0} + 59999) / 60000 AS minute, * FROM "
       "moves({0}, {1})) "
@@ -337,7 +337,7 @@ TEST_F(AuditSql, TellsWhereDevicesAre) {
   EXPECT_THAT(answer(query("devices-elsewhere.sql")), ElementsAreArray(sorted(elsewhere)));
 }
 
-/// What nobody has for itself, of the CPUs that containers may be given.
+/// Returns the CPUs that containers may be given and nobody has for itself.
 CpuSet pool_of(const Snapshot& snapshot) {
   CpuSet pool = snapshot.rules.allowed - snapshot.rules.reserved - snapshot.rules.isolated;
   for (const ContainerSnapshot& c : snapshot.containers)

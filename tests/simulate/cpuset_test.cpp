@@ -202,7 +202,7 @@ TEST_F(CpusetTest, TellsAHandThatKeepsContainersOnSomeOfTheirCpus) {
   EXPECT_FALSE(node_.guaranteed("own", 2).cpus.intersects(CpuSet{0, 1}));
 }
 
-/// What is called exclusive and shares a CPU in the kernel; empty if nothing does.
+/// Returns the containers that are called exclusive and share a CPU in the kernel; empty if nothing does.
 std::string false_claim(SimulatedNode& node) {
   const std::vector<RunningContainer> running = node.runtime().running();
   for (const ContainerSnapshot& container : node.snapshot().containers) {

@@ -1,4 +1,5 @@
-// What annotations of pods take, with the plugins that read them, inside placement.exclusive-namespaces and outside.
+// The CPUs that annotations of pods take, with the plugins that read them, inside placement.exclusive-namespaces and
+// outside.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

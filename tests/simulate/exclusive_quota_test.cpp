@@ -1,4 +1,4 @@
-// What the runtime is told of the CFS quota of containers, with placement.exclusive-quota = drop.
+// The CFS quotas that the runtime is told, with placement.exclusive-quota = drop.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -143,7 +143,7 @@ bool is_given(const Placer& placer, const Ledger& ledger, const topology::Node& 
          placement.cpus.is_subset_of(node.cpus);
 }
 
-/// Of these options, with random machines and containers: what is said of a node is given, and nothing more is.
+/// With these options, on random machines and with random containers, a node gives as much as it says and no more.
 class FitsWithPlugins : public ::testing::TestWithParam<PluginFlags> {};
 
 TEST_P(FitsWithPlugins, AreTheMostThatIsGivenOnEachNode) {

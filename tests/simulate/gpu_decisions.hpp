@@ -51,7 +51,7 @@ class GpuDecisions : public testing::Test {
     return node.snapshot().topology->nodes_of(outcome.cpus);
   }
 
-  /// Of a shared container, which always fits, alone on the machine.
+  /// Decides for a shared container, which always fits, alone on the machine.
   NodeSet preferred_nodes(const char* name, const std::string& more,
                           const std::vector<std::string>& options = {}) const {
     SimulatedNode node = machine(name, options);

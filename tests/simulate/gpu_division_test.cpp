@@ -182,7 +182,7 @@ TEST_F(CpusBesideDevices, GoBeforeIsolationThatIsNotRequired) {
 }
 
 TEST_F(CpusBesideDevices, GoBeforeIsolationElsewhere) {
-  // Of node 0 only threads of cores in use are free; a set of both nodes would promise a local GPU and isolation.
+  // Only threads of cores in use are free on node 0; a set of both nodes would promise a local GPU and isolation.
   SimulatedNode node = two_gpus({"--plugins.enable=smt", "--placement.reserved-cpus=0,2,4,6"});
   const OperationResult placed =
       create(node, "a", R"("devices":["/dev/nvidia0"],"annotations":{"topolet.io/smt":"isolate"})", 1000);

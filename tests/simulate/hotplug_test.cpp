@@ -170,7 +170,7 @@ TEST(Hotplug, AsksAnewAboutSharedContainersThatWerePlacedWhileCpusWereAway) {
   EXPECT_EQ(held_by(node, "heavy"), "0,2,4");
 }
 
-/// What is promised while CPUs go and come at random, and that nobody lacks any once all are back.
+/// The promises hold while CPUs go and come at random, and nobody lacks any once all are back.
 TEST(Hotplug, LeavesNobodyShortOnceAllCpusAreBack) {
   for (const std::uint64_t seed : {1U, 2U, 3U, 4U, 5U, 6U}) {
     SCOPED_TRACE(seed);

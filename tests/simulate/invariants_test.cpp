@@ -1,4 +1,4 @@
-// What must hold after every step, whatever happens to whichever machine.
+// Properties that must hold after every step, whatever happens to whichever machine.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -158,7 +158,7 @@ class HistoryGenerator {
   int pods_ = 0;
 };
 
-/// What the promises of DESIGN are about.
+/// Expects that the promises to containers are kept.
 void expect_promises_kept(const Snapshot& snapshot) {
   CpuSet alone;
   std::vector<placement::NodeDemand> sums(snapshot.topology->nodes.size());
@@ -413,7 +413,7 @@ TEST(Invariants, TheAuditTellsWhatWasHeldAtEveryMoment) {
     ASSERT_TRUE(database->execute("PRAGMA foreign_keys = ON", "delete").has_value());
     const audit::History history(*database);
     told += expect_told(history, recorded, recorded.begin());
-    // What is deleted is not missed by who asks for later moments.
+    // Nobody who asks for later moments misses the rows that are deleted.
     for (const std::size_t third : {1U, 2U}) {
       const auto mark = std::next(recorded.begin(), static_cast<std::ptrdiff_t>(recorded.size() * third / 3));
       SCOPED_TRACE(fmt::format("deleted until {}", mark->first.count()));

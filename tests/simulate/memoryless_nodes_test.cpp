@@ -32,7 +32,7 @@ class MemorylessNodes : public ::testing::Test {
     return SimulatedNode(file, with(flags));
   }
 
-  /// Of all candidates.
+  /// The verdicts on all candidates.
   static std::string reasons(const OperationResult& result) {
     std::string text;
     for (const placement::CandidateOpinions& candidate : result.verdicts->best) {

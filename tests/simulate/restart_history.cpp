@@ -346,7 +346,7 @@ History minimised(const RestartNode& node, History history) {
         history = std::move(less);
       }
     }
-    // What was needed by what is gone now is needed no more.
+    // Lines that only removed ones needed are needed no more.
     if (length > 1 || history.size() == before) length /= 2;
   }
   return history;

@@ -27,7 +27,7 @@ std::vector<std::string> lines_of(const History& history);
 /// The same seed on the same node makes up the same.
 History make_history(const RestartNode& node, std::uint64_t seed, int steps);
 
-/// What was seen of a history. Lines are counted without restarts.
+/// Everything that was seen of a history. Lines are counted without restarts.
 struct HistoryResult {
   std::string end;                 ///< who holds what and who runs where at the end, a line each
   std::vector<std::size_t> calls;  ///< by line: how many calls reached the runtime that change something
@@ -45,7 +45,7 @@ HistoryResult run_history(const RestartNode& node, const History& history, Simul
 /// The history with a restart in it, chosen by chance out of all moments there are.
 History with_restart(const History& history, const HistoryResult& without, std::uint64_t chance);
 
-/// What differs from the same history without restarts, for people; empty if nothing does.
+/// Returns the differences from the same history without restarts, for people; empty if nothing does.
 std::string difference(const HistoryResult& with, const HistoryResult& without);
 std::string difference(const RestartNode& node, const History& history);
 

@@ -36,7 +36,7 @@ std::string resize_line(const std::string& pod, int cpus) {
                      pod, cpus * 1000, cpus * 1000);
 }
 
-/// What is kept for the pod's newest attempt.
+/// Returns the allocation of the pod's newest attempt.
 ContainerSnapshot kept(SimulatedNode& node, const std::string& pod) {
   ContainerSnapshot newest;
   for (const ContainerSnapshot& container : node.snapshot().containers) {

@@ -163,7 +163,7 @@ class StuckOnHalfTest : public StuckTest {
   StuckOnHalfTest() : StuckTest("node:1(memory=64GB) core:8 pu:1") {}
 };
 
-/// What it were given besides, it would not leave either.
+/// It would not leave CPUs that it were given besides either.
 TEST_F(StuckOnHalfTest, IsGivenNoCpusThatBecomeFree) {
   node_.guaranteed("big", 4);
   node_.burstable("dind", 1000);

@@ -1,4 +1,4 @@
-// What becomes of the zone that a scheduler has chosen for a pod, where the kubelet has given it devices elsewhere.
+// The zone that a scheduler has chosen for a pod, where the kubelet has given it devices elsewhere.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// What becomes of the zone that a scheduler has chosen for a pod, when others come first, users write it themselves, or
+// The zone that a scheduler has chosen for a pod, when others come first, users write it themselves, or
 // time passes.
 #include <fmt/format.h>
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// What the core reads in CRI requests and answers, and the patches it appends to them. Everything goes through the
+// Reads CRI requests and answers, and makes the patches that are appended to them. Everything goes through the
 // lens; the meaning of the fields is CRI v1's, which v1alpha2 shares.
 //
 // The room core/cri/messages, namespace topolet::cri: turns bytes into workloads, and placements into patches. It may

@@ -131,7 +131,8 @@ operations::ToldResources told_by_status(const lens::ContainerStatus& status) {
   return told;
 }
 
-/// What was changed since the create is in the runtime spec; what the spec does not set, in the config.
+/// Reads values that were changed since the create from the runtime spec; those that the spec does not set, from the
+/// config.
 operations::ToldResources told_by(const Json& info, const lens::ContainerStatus& status) {
   const Json& spec = at(info, {"runtimeSpec"});
   const operations::ToldResources created = told_by_config(at(info, {"config"}));
@@ -162,7 +163,7 @@ std::vector<std::pair<std::string, std::string>> env_of_spec(const Json& process
   return env;
 }
 
-/// What the config tells beside resources, or in place of it the runtime spec. The kubelet's bound is left out: both
+/// Reads the config beside its resources, or in place of it the runtime spec. The kubelet's bound is left out: both
 /// hold the cpuset that topolet appended, not the one it was asked for.
 void read_identity(const Json& info, const lens::ContainerStatus& status, placement::Workload& workload) {
   workload.key.name = status.metadata().name();
@@ -203,7 +204,7 @@ bool is_unfiltered(lens::ListContainersRequest request) {
   for (const std::string& filter : request.filter()) {
     if (!filter.empty()) return false;
   }
-  // What is left is not known here, and may be a filter that is yet to be invented.
+  // The rest is not known here, and may be a filter that is yet to be invented.
   request.clear_filter();
   return request.ByteSizeLong() == 0;
 }

@@ -23,7 +23,7 @@ int status_field_of(std::string_view method) {
   return method == "GetContainerEvents" ? 5 : 0;
 }
 
-/// What is appended to a ContainerStatus, as the last one of a field counts; empty for most.
+/// Returns the bytes to append to a ContainerStatus, as the last one of a field counts; empty for most.
 std::string addition_to(std::string_view status, const QuotaToShow& quota_of) {
   lens::ContainerStatus told;
   if (!told.ParseFromArray(status.data(), static_cast<int>(status.size())) || !told.resources().has_linux()) return {};

@@ -1,4 +1,4 @@
-// What the kubelet reads of the CFS quota of containers, in answers that tell their status.
+// The CFS quotas of containers in answers that tell the kubelet their status.
 #pragma once
 
 #include <array>

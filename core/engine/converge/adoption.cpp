@@ -136,8 +136,8 @@ std::vector<placement::ContainerKey> Reconciler::overruled_by(const PassPtr& pas
   return keys;
 }
 
-/// Whether the container would have got exactly as many exclusive CPUs, and nobody holds these but creates in doubt and
-/// containers that have ended.
+/// Tells whether the container would have got exactly as many exclusive CPUs, and nobody holds these but creates in
+/// doubt and containers that have ended.
 bool Reconciler::may_keep_exclusively(const PassPtr& pass, const operations::ContainerDetail& detail,
                                       const placement::Workload& workload, const CpuSet& cpus) const {
   std::optional<Ledger> trial;
@@ -146,7 +146,7 @@ bool Reconciler::may_keep_exclusively(const PassPtr& pass, const operations::Con
   return deps_.placer.may_keep_exclusively(ledger, workload, cpus);
 }
 
-/// Whether no other container was seen on the CPUs.
+/// Returns true if no other container was seen on the CPUs.
 bool Reconciler::runs_alone(const PassPtr& pass, const operations::ContainerDetail& detail, const CpuSet& cpus) const {
   const Ledger& ledger = deps_.committer.ledger();
   const auto is_other_there = [&](const operations::ContainerDetail& other) {
@@ -160,8 +160,8 @@ bool Reconciler::runs_alone(const PassPtr& pass, const operations::ContainerDeta
          std::none_of(pass->bound.begin(), pass->bound.end(), is_known_there);
 }
 
-/// What the container is if it has its CPUs to itself because its annotation had its request rounded up when it was
-/// created, and does not any more: what runs keeps that.
+/// Returns the workload of a container that has its CPUs to itself because its annotation had its request rounded up
+/// when it was created, and does not any more: what runs keeps that.
 std::optional<placement::Workload> Reconciler::rounded_before(const PassPtr& pass,
                                                               const operations::ContainerDetail& detail,
                                                               const placement::Workload& workload,
@@ -265,7 +265,7 @@ Plan Reconciler::plan_shared(const operations::ContainerDetail& detail, const pl
   return deps_.placer.plan(deps_.committer.ledger(), workload, constraints);
 }
 
-/// Of what was there at the start nobody can say who created it, where the database does not know.
+/// Says that nobody knows who created a container that was there at the start, where the database does not know.
 std::string Reconciler::origin_of(const PassPtr& pass, const operations::ContainerDetail& detail) const {
   const bool was_there = pass->is_first || there_at_start_.count(detail.info.id) != 0;
   if (!was_there || deps_.why_unknown.empty()) return "found in the runtime, not created through topolet";

@@ -57,7 +57,7 @@ Result<std::int64_t> read_one(const fs::path& file) {
   return number;
 }
 
-/// Whether the pod has more than its containers may use that have a limit: then the limit is the pod's own.
+/// Returns true if the pod has more than its containers may use that have a limit: then the limit is the pod's own.
 bool is_more_than(const operations::CfsQuota& quota, std::int64_t milli) {
   return operations::cpu_limit_milli(quota.quota_us, quota.period_us) > milli;
 }
@@ -211,7 +211,7 @@ Status PodQuotas::drop(const Pod& pod, const fs::path& cgroup, const operations:
   return {};
 }
 
-/// What somebody has set meanwhile counts.
+/// Leaves alone a quota that somebody has set meanwhile.
 Status PodQuotas::give_back(const Pod& pod, const fs::path& cgroup, const operations::CfsQuota& now) {
   if (now.quota_us <= 0) {
     if (Status written = write_quota(cgroup, *pod.dropped_quota); !written) return written;

@@ -17,7 +17,7 @@
 
 namespace topolet::engine {
 
-/// What the files of a cgroup say: cpu.max (v2), or cpu.cfs_quota_us and cpu.cfs_period_us (v1).
+/// Reads the files of a cgroup: cpu.max (v2), or cpu.cfs_quota_us and cpu.cfs_period_us (v1).
 Result<operations::CfsQuota> read_quota(const std::filesystem::path& cgroup);
 /// Its burst, if it has one, stays.
 Status write_quota(const std::filesystem::path& cgroup, const operations::CfsQuota& quota);

@@ -52,9 +52,9 @@ class ProcessCgroups {
   /// for a process that has ended.
   std::vector<std::string> cgroups_of(std::int64_t pid) const;
 
-  /// What the kernel tells of a container's resources, by its process: the QoS class that a cgroup above it names, what
-  /// the files of the container's own cgroup say, and the process's oom_score_adj. Those of a cgroup that does not bear
-  /// the container's id say nothing of it.
+  /// Returns a container's resources as the kernel tells them, by its process: the QoS class that a cgroup above it
+  /// names, what the files of the container's own cgroup say, and the process's oom_score_adj. Those of a cgroup that
+  /// does not bear the container's id say nothing of it.
   operations::ToldResources resources_of(std::int64_t pid, const std::string& container_id) const;
 
   /// None if it is not mounted, or cannot be seen from here.

@@ -123,8 +123,8 @@ void Reconciler::reconcile_container(const PassPtr& pass, const operations::Cont
   if (!exited) inspect_unbound(pass, container, kInspectTries);
 }
 
-/// Whether it can never run: it does not, and had no ready sandbox after that. A start of it that has gone out counts
-/// until it is known what became of it.
+/// Returns true if it can never run: it does not, and had no ready sandbox after that. A start of it that has gone out
+/// counts until it is known what became of it.
 bool Reconciler::holds_nothing(const PassPtr& pass, const operations::ContainerInfo& container,
                                operations::ContainerState state) {
   if (state == operations::ContainerState::kRunning || pass->has_ready_pod(container.sandbox_id)) return false;
@@ -234,7 +234,7 @@ void Reconciler::inspect_unbound(const PassPtr& pass, const operations::Containe
         }
         const bool is_there = detail && detail->info.state != operations::ContainerState::kExited;
         if (is_there && !holds_nothing(pass, container, detail->info.state)) {
-          // What only the list knows; the state is as new as the detail.
+          // Only the list knows these; the state is as new as the detail.
           operations::ContainerDetail found = *detail;
           found.info.sandbox_id = container.sandbox_id;
           found.info.name = container.name;

@@ -70,7 +70,7 @@ void CreateContainer::identify() {
   workload_.pod_namespace = sandbox.pod_namespace;
 }
 
-/// Of an annotation that nobody reads, what placement.annotations says does not matter.
+/// Ignores what placement.annotations says of an annotation that nobody reads.
 Status CreateContainer::read_annotations() {
   const std::optional<placement::KnownAnnotations> known = deps_.placer.known_annotations();
   if (known) find_misspelt_annotations(*known);
@@ -315,7 +315,7 @@ void CreateContainer::admit_placed() {
       [self = shared_from_this(), durable = desired_cpuset_of(*allocation)] { self->admit(durable); });
 }
 
-/// Of `durable`, only what it is to have by now: another one may be about to have the rest alone.
+/// Admits only the part of `durable` that it is to have by now: another one may be about to have the rest alone.
 void CreateContainer::admit(const ContainerCpuset& durable) {
   const Allocation* allocation = deps_.ledger().find(workload_.key);
   const auto agreed = allocation == nullptr ? std::nullopt : agreed_cpuset(durable, *allocation);
@@ -377,7 +377,7 @@ void CreateContainer::on_created(const std::string& container_id) {
   deps_.rebalancer.catch_up(workload_.key);
 }
 
-/// What changed while the create was in flight.
+/// Answers once it has what changed while the create was in flight.
 void CreateContainer::answer_when_converged(const std::string& container_id) {
   // An earlier try of this create may have made it, elsewhere.
   if (!deps_.mover.has_queue(container_id)) {

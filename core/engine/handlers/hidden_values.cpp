@@ -7,8 +7,8 @@ namespace topolet::engine {
 namespace {
 
 constexpr std::size_t kShortest = 4;
-/// What separates the items of a list, and what is written otherwise in a text that is quoted: runtimes quote as Go
-/// does.
+/// Characters that separate the items of a list, or are written otherwise in a text that is quoted: runtimes quote as
+/// Go does.
 constexpr std::string_view kSeparators = ",;: \t\n\r\"'\\<>&=";
 
 struct Secret {

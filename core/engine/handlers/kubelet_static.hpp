@@ -9,15 +9,15 @@
 
 namespace topolet::engine {
 
-/// Whether the kubelet hands out CPUs itself (policy static of its CPU manager), as its creates show: under static all
-/// of them have a cpuset. What was told last is in the audit, so that a restart does not tell it again. On the loop's
-/// thread.
+/// Knows whether the kubelet hands out CPUs itself (policy static of its CPU manager), as its creates show: under
+/// static all of them have a cpuset. What was told last is in the audit, so that a restart does not tell it again. On
+/// the loop's thread.
 class KubeletStatic {
  public:
   /// `last_told`: the reason code of the newest event of this kind; empty if there was none.
   KubeletStatic(Committer& committer, std::string_view last_told, Log& log);
 
-  /// Of each create, before it is decided.
+  /// Hears of each create, before it is decided.
   void note(const placement::Workload& workload);
 
  private:

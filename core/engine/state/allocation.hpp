@@ -189,7 +189,7 @@ struct Pod {
   std::vector<std::string> made;
   /// Its cgroup is kept within the pool, or may be: it was set to that.
   bool confined = false;
-  /// What the CFS quota of its cgroup was before topolet set none; none where topolet has not.
+  /// The CFS quota of its cgroup before topolet set none; none where topolet has not.
   std::optional<operations::CfsQuota> dropped_quota;
 
   bool was_warned(const std::string& warning) const {

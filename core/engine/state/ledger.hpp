@@ -38,7 +38,7 @@ class Ledger {
   const std::shared_ptr<const Setup>& setup() const { return setup_; }
   const std::map<placement::ContainerKey, Allocation>& allocations() const { return allocations_; }
   const std::map<std::string, Pod>& pods() const { return pods_; }
-  /// What is told of the capacity of NUMA nodes, by OS index.
+  /// Returns the reported capacities of NUMA nodes, by OS index.
   const std::map<std::uint32_t, ReportedCapacity>& reported_capacities() const { return reported_capacities_; }
 
   const Allocation* find(const placement::ContainerKey& key) const;

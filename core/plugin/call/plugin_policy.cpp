@@ -109,7 +109,7 @@ std::string fault_of_appended(const topolet_annotations& given) {
   return {};
 }
 
-/// Of names that the plugin says it reads.
+/// Reads the names that the plugin says it reads.
 std::string fault_of_patterns(topolet_strs patterns) {
   if (patterns.count > TOPOLET_READS_MAX_PATTERNS)
     return fmt::format("gives {} patterns; at most {} are allowed", patterns.count, TOPOLET_READS_MAX_PATTERNS);

@@ -85,7 +85,7 @@ class PluginPolicy final {
   /// Returns the annotations by which it says that a container gets more from others than it requests.
   const std::vector<placement::TakingAnnotation>& taking_annotations() const { return taking_annotations_; }
 
-  /// What else of a container it says its answers depend on.
+  /// Returns the other names of a container that it says its answers depend on.
   const NamesRead& names_read() const { return names_read_; }
 
   /// The ids of the capabilities it has.

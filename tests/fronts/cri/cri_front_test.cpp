@@ -73,7 +73,7 @@ class CriFrontTest : public ::testing::Test {
     target.set_id(id);
     return target.SerializeAsString();
   }
-  /// What becomes of a create that is admitted and answered so.
+  /// Returns the outcome of a create that is admitted and answered so.
   Outcome outcome_of_create(RuntimeResponse answer) {
     const auto made = call("CreateContainer", create_request());
     Outcome seen;
