@@ -6,6 +6,8 @@
 #include <tuple>
 #include <vector>
 
+#include "core/placement/policy.hpp"
+
 namespace topolet::placement {
 namespace {
 

@@ -1,5 +1,4 @@
 #include "core/engine/state/record_again.hpp"
-#include "core/engine/state/write_transition.hpp"
 
 #include <fmt/format.h>
 
@@ -7,6 +6,9 @@
 #include <map>
 #include <set>
 #include <utility>
+
+#include "core/engine/state/codec.hpp"
+#include "core/engine/state/write_transition.hpp"
 
 namespace topolet::engine {
 namespace {
