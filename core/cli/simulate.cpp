@@ -21,6 +21,7 @@
 #include "core/base/text.hpp"
 #include "core/cli/command.hpp"
 #include "core/cli/machine_map.hpp"
+#include "core/cli/simulate_options.hpp"
 #include "core/cli/simulate_record.hpp"
 #include "core/cli/table.hpp"
 #include "core/plugin/guard/crash_mark.hpp"
@@ -35,101 +36,6 @@ using nlohmann::ordered_json;
 using simulate::OperationResult;
 
 constexpr const char* kProgram = "topolet simulate";
-
-constexpr const char* kSimulateUsage =
-    "Runs a workload through the daemon's own engine and plugins, for any machine and without a runtime. Options of "
-    "topoletd may be given too, such as --numa.policy=restricted; they override the configuration file.\n\n"
-    "Usage: topolet simulate --topology MACHINE --workload FILE [OPTION]...\n"
-    "Example: topolet simulate --topology \"pack:2 numa:1 core:4 pu:2\" --config topolet.conf --workload "
-    "pods.jsonl\n\n";
-
-/// Behind the options.
-constexpr const char* kLines =
-    "\nEach line of the workload is one JSON object, whose \"op\" says what happens; empty lines are skipped:\n"
-    "  {\"op\":\"run_pod\",\"pod\":\"web\",\"qos\":\"guaranteed\"}\n"
-    "  "
-    "{\"op\":\"create\",\"pod\":\"web\",\"container\":\"main\",\"cpu_limit_milli\":2000,\"memory_limit\":1073741824}\n"
-    "A line that is not valid is reported with its number, and the others are run. These are the operations,\n"
-    "the fields that each needs, and in brackets those that it may have:\n";
-
-constexpr const char* kEnd = "\n" TOPOLET_DOC_DIR
-                             "/core/simulate/README.md describes the operations, their fields and the output.\n\nExit "
-                             "status: 0 success; 1 failure, or a decision of a record differs; 2 usage error, or some "
-                             "line of the workload is not valid.\n";
-
-struct SimulateOptions {
-  std::string topology;
-  std::string distances;
-  std::string isolated;
-  std::string config;
-  std::string state_dir;
-  std::string watch;
-  std::string front;
-  std::string workload;
-  bool json = false;
-  bool explain = false;
-};
-
-po::options_description described(SimulateOptions& options) {
-  po::options_description description("Options", 100, 50);
-  description.add_options()("topology", po::value(&options.topology)->value_name("MACHINE"),
-                            "The machine: a file that `lstopo FILE.xml` wrote, or an hwloc synthetic description.")(
-      "distances", po::value(&options.distances)->value_name("FILE"),
-      "NUMA distances to use instead of the machine's: a row of numbers for each node.")(
-      "isolated-cpus", po::value(&options.isolated)->value_name("CPUS"),
-      "CPUs to treat as isolated by the kernel (isolcpus).")(
-      "config", po::value(&options.config)->value_name("FILE"),
-      "topoletd's configuration file. Without it, every option has its default and no plugin is enabled.")(
-      "workload", po::value(&options.workload)->value_name("FILE"),
-      "What happens, as one JSON object per line; '-' reads standard input. Or a record (daemon.record), whose "
-      "decisions are made again and compared.")("json", po::bool_switch(&options.json),
-                                                "Print one JSON object per line.")(
-      "state-dir", po::value(&options.state_dir)->value_name("DIR"),
-      "Keep the state database in this directory, for `topolet at`, `topolet query` and the others. Its time begins at "
-      "2026-01-01.")(
-      "front", po::value(&options.front)->value_name("FRONT")->default_value("cri"),
-      "How containers that have to leave CPUs for a new one are told: 'cri', each by an update before the new one is "
-      "created; 'in-answer', together with the answer to its create, as NRI does.")(
-      "watch", po::value(&options.watch)->value_name("SOCKET"),
-      "Serve topoletd's watch socket here, for topolet-agent. The simulated time begins at the present, and "
-      "topolet ends when it is told to (SIGTERM, Ctrl-C), or at the end of standard input if the workload is "
-      "read from there.")("explain", po::bool_switch(&options.explain),
-                          "Also show each decision's candidates and what each plugin said about them.")(
-      "help,h", "Show this help.");
-  return description;
-}
-
-/// "  create      pod container [annotations attempt …]", at most as wide as the options above it.
-std::string fields_text(const simulate::OperationFields& operation) {
-  constexpr std::size_t kIndent = 14;
-  constexpr std::size_t kMostColumns = 100;
-  std::vector<std::string> words = operation.required;
-  for (const std::string& field : operation.optional) words.push_back(field);
-  if (!operation.optional.empty()) {
-    words[operation.required.size()].insert(0, "[");
-    words.back() += ']';
-  }
-  std::string text;
-  std::string line = fmt::format("  {:{}}", operation.op, kIndent - 3);
-  for (const std::string& word : words) {
-    if (line.size() + 1 + word.size() > kMostColumns) {
-      text += line + '\n';
-      line.assign(kIndent - 1, ' ');
-    }
-    line += ' ' + word;
-  }
-  return text + line + '\n';
-}
-
-int print_help() {
-  SimulateOptions ignored;
-  std::ostringstream options;
-  options << described(ignored);
-  std::string operations;
-  for (const simulate::OperationFields& operation : simulate::operation_fields()) operations += fields_text(operation);
-  fmt::print("{}{}{}{}{}", kSimulateUsage, options.str(), kLines, operations, kEnd);
-  return kExitSuccess;
-}
 
 bool is_daemon_option(const std::string& argument) {
   const std::string name = argument.substr(0, argument.find('='));
@@ -424,7 +330,9 @@ plugin::LoadedConfig setup_of(const SimulateOptions& options, std::vector<std::s
 RecordOptions record_options(const SimulateOptions& options, std::vector<std::string> flags,
                              const po::variables_map& given) {
   RecordOptions record{options.workload, options.config, std::move(flags), plugin_dir({}), {}, options.json};
-  for (const auto& [name, value] : given) record.given.push_back(name);
+  for (const auto& [name, value] : given) {
+    if (!value.defaulted()) record.given.push_back(name);
+  }
   return record;
 }
 
@@ -433,7 +341,7 @@ int run(const std::vector<std::string>& arguments) {
   std::vector<std::string> own;
   std::vector<std::string> flags;
   for (const std::string& argument : arguments) (is_daemon_option(argument) ? flags : own).push_back(argument);
-  const po::options_description description = described(options);
+  const po::options_description description = simulate_options(options);
   po::variables_map given;
   po::store(po::command_line_parser(own)
                 .options(description)
@@ -442,7 +350,7 @@ int run(const std::vector<std::string>& arguments) {
                 .run(),
             given);
   po::notify(given);
-  if (given.count("help") != 0) return print_help();
+  if (given.count("help") != 0) return print_simulate_help();
   if (options.workload.empty())
     return usage_error(kProgram, "no workload given; name a file with --workload, or - for standard input; see --help");
   // A plugin that crashes is to be named, as topoletd names it.
@@ -500,8 +408,8 @@ int simulate_command(const std::vector<std::string>& arguments) {
     return run(arguments);
   } catch (const po::error& error) {
     SimulateOptions ignored;
-    return usage_error(
-        kProgram, with_hint(option_error(error, described(ignored)), "`topolet simulate --help` lists the options"));
+    return usage_error(kProgram, with_hint(option_error(error, simulate_options(ignored)),
+                                           "`topolet simulate --help` lists the options"));
   }
 }
 

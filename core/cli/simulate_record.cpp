@@ -21,7 +21,8 @@ namespace {
 
 constexpr const char* kReplayProgram = "topolet simulate";
 /// Options that are for other workloads.
-constexpr std::array<const char*, 5> kRefused = {"topology", "distances", "isolated-cpus", "state-dir", "watch"};
+constexpr std::array<const char*, 7> kRefused = {"topology", "distances", "isolated-cpus", "state-dir",
+                                                 "watch",    "front",     "explain"};
 
 void print_result(const replay::ReplayResult& result) {
   fmt::print("{} made again, and {}; {}, {} lost again; {} of topoletd\n", counted(result.decisions, "decision"),
@@ -51,9 +52,12 @@ nlohmann::ordered_json result_json(const replay::ReplayResult& result) {
 int replay_record(std::istream& record, const RecordOptions& options) {
   for (const char* refused : kRefused) {
     if (std::find(options.given.begin(), options.given.end(), refused) == options.given.end()) continue;
-    return usage_error(kReplayProgram, fmt::format("{} is a record, which has its own machine and state: it cannot be "
-                                                   "run with --{}",
-                                                   options.workload, refused));
+    return usage_error(
+        kReplayProgram,
+        fmt::format(
+            "{} is a record, which has its own machine and state, and no operation is carried out: it cannot be run "
+            "with --{}",
+            options.workload, refused));
   }
   std::vector<std::string> arguments = {"--config", options.config.empty() ? "/dev/null" : options.config};
   arguments.insert(arguments.end(), options.flags.begin(), options.flags.end());

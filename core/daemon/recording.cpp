@@ -24,11 +24,9 @@ placement::Decision Daemon::decide(const std::shared_ptr<const placement::Policy
                                    const placement::PlacementRules& rules) {
   // By value, because an abandoned call outlives this one.
   replay::NotedDecision made = plugins_->decide<replay::NotedDecision>(
-      [request, rules, is_recorded = recorder_ != nullptr && !recorder_->has_ended()](
-          const std::vector<placement::Vote>& votes, std::int64_t setup) {
-        replay::NotedDecision noted = is_recorded
-                                          ? replay::decide_with_notes(*request, rules, votes)
-                                          : replay::NotedDecision{placement::decide(*request, rules, votes), {}};
+      [request, rules, notes = replay::notes_for(recorder_.get())](const std::vector<placement::Vote>& votes,
+                                                                   std::int64_t setup) {
+        replay::NotedDecision noted = replay::decide(*request, rules, votes, notes);
         noted.decision.setup = setup;
         for (const placement::Vote& vote : votes)
           noted.decision.times.policies[vote.policy->name()] = vote.policy->time_spent();

@@ -157,8 +157,9 @@ NotedDecision decide_noting(const placement::PolicyRequest& request, const place
 
 }  // namespace
 
-NotedDecision decide_with_notes(const placement::PolicyRequest& request, const placement::PlacementRules& rules,
-                                const std::vector<placement::Vote>& votes) {
+NotedDecision decide(const placement::PolicyRequest& request, const placement::PlacementRules& rules,
+                     const std::vector<placement::Vote>& votes, Notes notes) {
+  if (notes == Notes::kNone) return {placement::decide(request, rules, votes), {}};
   return decide_noting(request, rules, votes, nullptr);
 }
 

@@ -36,11 +36,14 @@ struct NotedDecision {
   std::vector<PolicyAnswers> answers;  ///< in the order of the votes; empty where nobody asked for them
 };
 
-/// placement::decide(), with notes of what each policy answered.
-NotedDecision decide_with_notes(const placement::PolicyRequest& request, const placement::PlacementRules& rules,
-                                const std::vector<placement::Vote>& votes);
+/// Whether the answers of the policies are to be known beside the decision.
+enum class Notes : std::uint8_t { kNone, kTaken };
 
-/// The same, where the calls that `recorded` says were lost are lost again, without the policy being asked.
+/// Decides as placement::decide() does, and takes notes of what each policy answered.
+NotedDecision decide(const placement::PolicyRequest& request, const placement::PlacementRules& rules,
+                     const std::vector<placement::Vote>& votes, Notes notes);
+
+/// The same with notes, where the calls that `recorded` says were lost are lost again, without the policy being asked.
 NotedDecision decide_again(const placement::PolicyRequest& request, const placement::PlacementRules& rules,
                            const std::vector<placement::Vote>& votes, const std::vector<PolicyAnswers>& recorded);
 

@@ -80,6 +80,11 @@ class Recorder {
   const std::shared_ptr<Queue> queue_;
 };
 
+/// Says whether a decision that `recorder` is to be told of needs notes. It may be null: nothing is recorded.
+inline Notes notes_for(const Recorder* recorder) {
+  return recorder != nullptr && !recorder->has_ended() ? Notes::kTaken : Notes::kNone;
+}
+
 /// Passes everything on, and tells the recorder. `recorder` may be null.
 std::shared_ptr<store::PluginStateStore> recorded_state(std::shared_ptr<store::PluginStateStore> state,
                                                         std::shared_ptr<Recorder> recorder);

@@ -50,21 +50,9 @@ class Policies {
             const std::shared_ptr<const topology::Topology>& machine) {
     if (const auto mistakes = setup.mistakes(); !mistakes.empty())
       throw NotReplayable(fmt::format("the configuration is not accepted: {}", fmt::join(mistakes, "; ")));
-    const config::Options& options = setup.config.options;
-    std::vector<plugin::PluginVote> made;
-    for (const config::PluginOptions& plugin : options.plugins) {
-      const auto& libraries = setup.plugins.libraries;
-      const auto library = std::find_if(libraries.begin(), libraries.end(), [&](const plugin::PluginLibrary& loaded) {
-        return loaded.id() == plugin.name;
-      });
-      if (library == libraries.end()) continue;
-      auto policy =
-          library->create({plugin.values.begin(), plugin.values.end()}, make_silent_log(), state,
-                          options_of_other_plugins(options, plugin.name), plugin::LentGuard::kCompared, machine);
-      if (!policy) throw NotReplayable(policy.error().message);
-      made.push_back({plugin.name, *policy, plugin.weight, plugin.fail_closed, plugin.required});
-    }
-    votes_ = std::move(made);
+    auto made = plugin::make_votes(setup, make_silent_log(), state, machine);
+    if (!made) throw NotReplayable(made.error().message);
+    votes_ = *std::move(made);
   }
 
   NotedDecision decide(const std::shared_ptr<const placement::PolicyRequest>& request,

@@ -52,9 +52,8 @@ struct SimulatedDaemon::Run {
                              const placement::PlacementRules& rules) {
     replay::NotedDecision made = policies->run_as<replay::NotedDecision>(
         votes,
-        [request, rules, is_recorded = recorder != nullptr](const std::vector<placement::Vote>& asked) {
-          if (is_recorded) return replay::decide_with_notes(*request, rules, asked);
-          return replay::NotedDecision{placement::decide(*request, rules, asked), {}};
+        [request, rules, notes = replay::notes_for(recorder.get())](const std::vector<placement::Vote>& asked) {
+          return replay::decide(*request, rules, asked, notes);
         },
         request->plan_began);
     for (const placement::Decision::InvalidReply& bad : made.decision.invalid_replies)
@@ -152,19 +151,11 @@ Status SimulatedDaemon::open_record(Run& run) const {
 
 Status SimulatedDaemon::make_policies(Run& run) const {
   const config::Options& options = setup_.config.options;
-  const auto state = replay::recorded_state(plugin_state_, run.recorder);
-  for (const config::PluginOptions& plugin : options.plugins) {
-    const auto& libraries = setup_.plugins.libraries;
-    const auto library = std::find_if(libraries.begin(), libraries.end(),
-                                      [&](const plugin::PluginLibrary& loaded) { return loaded.id() == plugin.name; });
-    if (library == libraries.end()) continue;
-    auto policy = library->create({plugin.values.begin(), plugin.values.end()}, log_, state,
-                                  options_of_other_plugins(options, plugin.name), plugin::LentGuard::kCompared,
-                                  machine_.topology);
-    if (!policy) return policy.error();
-    run.annotations.add_plugin(plugin.name, (*policy)->annotations(), (*policy)->taking_annotations());
-    run.votes.push_back({plugin.name, *policy, plugin.weight, plugin.fail_closed, plugin.required});
-  }
+  auto votes = plugin::make_votes(setup_, log_, replay::recorded_state(plugin_state_, run.recorder), machine_.topology);
+  if (!votes) return votes.error();
+  run.votes = *std::move(votes);
+  for (const plugin::PluginVote& vote : run.votes)
+    run.annotations.add_plugin(vote.name, vote.plugin->annotations(), vote.plugin->taking_annotations());
   const auto annotations = plugin::check_permitted_annotations(setup_.raw, options, run.annotations);
   if (Status read = annotations.status(); !read) return read;
   run.policies = std::make_unique<plugin::PolicyThread>(

@@ -36,32 +36,6 @@ void set_failed(OperationResult& result, const std::string& message) {
   result.reason = without_topolet_prefix(message);
 }
 
-std::string mode_of(const engine::Allocation& allocation) {
-  const auto cpus = allocation.workload.settings.find("cpus");
-  const bool none = cpus != allocation.workload.settings.end() && cpus->second == "none";
-  return none ? "none" : std::string(seen_mode(allocation));
-}
-
-/// A start that nobody heard of is as good as one that worked: it may run.
-std::string displayed_phase(const engine::Allocation& allocation) {
-  switch (allocation.phase) {
-    case engine::Phase::kPending:
-      return "in flight";
-    case engine::Phase::kInDoubt:
-      return "in doubt";
-    case engine::Phase::kCrashed:
-      return "crashed";
-    case engine::Phase::kKept:
-      return "kept";
-    case engine::Phase::kCreated:
-      return "bound";
-    case engine::Phase::kStarting:
-    case engine::Phase::kRunning:
-      return "started";
-  }
-  return "";
-}
-
 /// Returns the row with the decision about the operation's container, of one attempt if that is given. The rows after
 /// it only carry the decision out.
 const store::DecidedRow* decision_of(const std::vector<store::DecidedRow>& rows, const Operation& operation,
@@ -464,18 +438,6 @@ void Simulation::set_stuck(const Operation& operation, OperationResult& result) 
   fill_placement(operation, result);
 }
 
-Simulation::HeldCpusByContainer Simulation::held_cpus() {
-  HeldCpusByContainer held_cpus;
-  daemon_.read_ledger([&held_cpus](const engine::Ledger& ledger) {
-    for (const auto& [key, allocation] : ledger.allocations()) {
-      const placement::Placement& placement = allocation.placement;
-      held_cpus[key] = {mode_of(allocation), allocation.is_exclusive(), placement.cpus, allocation.effective_withheld(),
-                        placement.mems,      allocation.squeeze};
-    }
-  });
-  return held_cpus;
-}
-
 std::optional<engine::Allocation> Simulation::allocation_of(const Operation& operation) {
   std::optional<engine::Allocation> found;
   daemon_.read_ledger([&](const engine::Ledger& ledger) {
@@ -499,37 +461,6 @@ std::optional<std::string> Simulation::container_id(const Operation& operation, 
                         ? fmt::format("pod {} is not running", operation.pod)
                         : fmt::format("pod {} has no container {}", operation.pod, operation.container));
   return std::nullopt;
-}
-
-void Simulation::fill_placement(const Operation& operation, OperationResult& result) {
-  const auto allocation = allocation_of(operation);
-  if (!allocation) return;
-  result.mode = mode_of(*allocation);
-  result.cpus = allocation->placement.cpus;
-  result.withheld = allocation->effective_withheld();
-  result.mems = allocation->placement.mems;
-}
-
-std::uint64_t Simulation::generation() {
-  const std::lock_guard lock(busy_);
-  std::uint64_t generation = 0;
-  daemon_.read_ledger([&generation](const engine::Ledger& ledger) { generation = ledger.generation(); });
-  return generation;
-}
-
-Snapshot Simulation::snapshot() {
-  const std::lock_guard lock(busy_);
-  Snapshot snapshot{topology_, {}, offline_, {}, {}};
-  daemon_.read_ledger([&snapshot](const engine::Ledger& ledger) {
-    snapshot.rules = ledger.inventory();
-    snapshot.ledger = ledger.snapshot();
-    for (const auto& [key, allocation] : ledger.allocations()) {
-      const placement::Placement& placement = allocation.placement;
-      snapshot.containers.push_back({key, displayed_phase(allocation), mode_of(allocation), placement.cpus,
-                                     allocation.effective_withheld(), placement.mems, allocation.seen_on});
-    }
-  });
-  return snapshot;
 }
 
 }  // namespace topolet::simulate

@@ -200,6 +200,20 @@ TEST(Engine, ReleasesWhatStaysInDoubtTooLong) {
   EXPECT_EQ(rig.query("SELECT cause FROM ended"), std::vector<std::string>{"pending-timeout"});
 }
 
+TEST(Engine, GivesUpOnARuntimeThatNeverAnswers) {
+  CoreRig rig;
+  rig.stop();
+  rig.options.doubt_timeout = std::chrono::milliseconds(1);
+  rig.start();
+  rig.runtime().hold("CreateContainer");
+  std::string id;
+  const grpc::Status created = rig.create({.pod = "own", .cpus = 2}, id);
+  EXPECT_EQ(created.error_code(), grpc::StatusCode::DEADLINE_EXCEEDED);
+  EXPECT_THAT(created.error_message(), ::testing::HasSubstr("placement.pending-timeout"));
+  EXPECT_TRUE(CoreRig::eventually([&] { return rig.held("own").empty(); }));
+  rig.runtime().release();
+}
+
 TEST(Engine, UpdatesACreateThatWasInFlightWhenItsSetChanged) {
   CoreRig rig;
   rig.run_pod("own");

@@ -171,26 +171,28 @@ TEST(Restart, LeavesItsCpusToAnAttemptThatWasBeingStarted) {
   }
 }
 
-/// Those who have to leave are told with the answer to the create, and the start waits until they have left.
+/// The containers that have to leave are told with the answer to the create, once, and the start waits for them.
 TEST(FrontInAnswer, TellsNeighboursWithTheCreateAndStartsNobodyBeside) {
-  for (const char* killed : {"", "before-answer", "after-answer", "in-flight"}) {
-    SCOPED_TRACE(killed);
-    SimulatedNode node(kOneNode, {}, {.front = operations::Neighbours::kInAnswer});
-    node.burstable("web", 500);
-    node.apply(R"({"op":"run_pod","pod":"trader","qos":"guaranteed"})");
-    std::vector<std::string> web;
-    bool apart = true;
-    node.runtime().watch([&] {
-      const std::string trader = runs_on(node, "trader");
-      apart = apart && (trader == "it does not run" || runs_on(node, "web") == "4-7");
-      if (web.empty() || web.back() != runs_on(node, "web")) web.push_back(runs_on(node, "web"));
-    });
-    if (*killed != '\0') node.apply(fmt::format(R"({{"op":"restart","at":"{}","calls":2}})", killed));
-    EXPECT_EQ(node.apply(create_line("trader", 4)).cpus.to_string(), "0-3");
-    EXPECT_EQ(runs_on(node, "trader"), "0-3");
-    EXPECT_EQ(runs_on(node, "web"), "4-7");
-    EXPECT_TRUE(apart);
-    EXPECT_THAT(web, ::testing::ElementsAre("0-7", "4-7")) << "not before the create";
+  const std::vector<std::string> calls = {"CreateContainer", "UpdateContainerResources", "StartContainer"};
+  for (const char* at : {"before-answer", "after-answer", "in-flight"}) {
+    for (std::size_t call = 0; call < calls.size(); ++call) {
+      SCOPED_TRACE(fmt::format("killed at {}, {}", calls[call], at));
+      SimulatedNode node(kOneNode, {}, {.front = operations::Neighbours::kInAnswer});
+      node.burstable("web", 500);
+      node.apply(R"({"op":"run_pod","pod":"trader","qos":"guaranteed"})");
+      bool apart = true;
+      node.runtime().watch([&] {
+        const std::string trader = runs_on(node, "trader");
+        apart = apart && (trader == "it does not run" || runs_on(node, "web") == "4-7");
+      });
+      node.apply(fmt::format(R"({{"op":"restart","at":"{}","calls":{}}})", at, call + 1));
+      const OperationResult created = node.apply(create_line("trader", 4));
+      EXPECT_THAT(created.reason, HasSubstr("killed at " + calls[call]));
+      EXPECT_EQ(created.cpus.to_string(), "0-3");
+      EXPECT_EQ(runs_on(node, "trader"), "0-3");
+      EXPECT_EQ(runs_on(node, "web"), "4-7");
+      EXPECT_TRUE(apart);
+    }
   }
 }
 

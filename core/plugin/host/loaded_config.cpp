@@ -96,4 +96,23 @@ LoadedConfig load_config(config::RawConfig raw, const std::vector<PluginLibrary>
   return setup;
 }
 
+Result<std::vector<PluginVote>> make_votes(const LoadedConfig& setup, const std::shared_ptr<Log>& log,
+                                           const std::shared_ptr<store::PluginStateStore>& state,
+                                           const std::shared_ptr<const topology::Topology>& machine) {
+  const config::Options& options = setup.config.options;
+  const std::vector<PluginLibrary>& libraries = setup.plugins.libraries;
+  std::vector<PluginVote> votes;
+  for (const config::PluginOptions& plugin : options.plugins) {
+    const auto library = std::find_if(libraries.begin(), libraries.end(), [&](const PluginLibrary& loaded_library) {
+      return loaded_library.id() == plugin.name;
+    });
+    if (library == libraries.end()) continue;
+    auto policy = library->create({plugin.values.begin(), plugin.values.end()}, log, state,
+                                  options_of_other_plugins(options, plugin.name), LentGuard::kCompared, machine);
+    if (!policy) return policy.error();
+    votes.push_back({plugin.name, *policy, plugin.weight, plugin.fail_closed, plugin.required});
+  }
+  return votes;
+}
+
 }  // namespace topolet::plugin

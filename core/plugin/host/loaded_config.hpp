@@ -8,13 +8,19 @@
 // and asked.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "core/base/log_fwd.hpp"
+#include "core/base/result.hpp"
 #include "core/config/options.hpp"
+#include "core/plugin/call/policy_thread.hpp"
 #include "core/plugin/guard/control_thread.hpp"
 #include "core/plugin/guard/crash_log.hpp"
 #include "core/plugin/host/load.hpp"
+#include "core/topology/topology.hpp"
+#include "store/plugin_state_store.hpp"
 
 namespace topolet::plugin {
 
@@ -38,6 +44,12 @@ struct LoadDeps {
 /// whose file has changed since is a mistake.
 LoadedConfig load_config(config::RawConfig raw, const std::vector<PluginLibrary>& loaded = {},
                          const LoadDeps& deps = {});
+
+/// Makes an instance of each enabled plugin that was loaded, in the order of the configuration. As
+/// PluginLibrary::create() does it, on the calling thread and without a limit; an error of one is returned at once.
+Result<std::vector<PluginVote>> make_votes(const LoadedConfig& setup, const std::shared_ptr<Log>& log,
+                                           const std::shared_ptr<store::PluginStateStore>& state,
+                                           const std::shared_ptr<const topology::Topology>& machine);
 
 /// The options of the plugins, as the configuration knows them.
 std::vector<config::PluginSection> sections_of(const LoadedLibraries& plugins);

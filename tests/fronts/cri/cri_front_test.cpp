@@ -150,6 +150,22 @@ TEST_F(CriFrontTest, AnswersWithTheRuntimesAnswerOrSaysThatThereIsNone) {
   EXPECT_EQ(refused->kubelet_answer()->message, "its own words");
 }
 
+TEST_F(CriFrontTest, ShowsAnotherQuotaOnlyOfWhomTheEngineSaysIt) {
+  lens::ContainerStatusResponse answer;
+  answer.mutable_status()->set_id("c1");
+  answer.mutable_status()->mutable_resources()->mutable_linux()->set_cpu_quota_us(-1);
+  const std::string bytes = answer.SerializeAsString();
+  const ObservedMessage observed{"/runtime.v1.RuntimeService/ContainerStatus", {bytes}};
+  EXPECT_EQ(front_.rewrite(observed), std::nullopt);
+  engine_.shown = "another";
+  EXPECT_EQ(front_.rewrite(observed), std::nullopt);
+  engine_.shown = "c1";
+  const std::optional<std::string> shown = front_.rewrite(observed);
+  ASSERT_TRUE(shown);
+  ASSERT_TRUE(answer.ParseFromString(*shown));
+  EXPECT_EQ(answer.status().resources().linux().cpu_quota_us(), 50000);
+}
+
 TEST_F(CriFrontTest, TellsOfContainersThatHaveEnded) {
   lens::ContainerEvent event;
   event.set_container_id("c1");
