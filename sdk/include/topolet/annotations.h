@@ -19,7 +19,7 @@ extern "C" {
  * read any annotation as far as the host knows. */
 typedef struct topolet_annotations {
   uint32_t struct_size;
-  uint32_t padding;
+  uint32_t reserved;
 
   /* The names, as they are in topolet_workload.settings: without "topolet.io/". Those that an option makes the plugin
    * ignore are among them. Each consists of letters, digits, '-', '_' and '.', and begins and ends with a letter or

@@ -19,7 +19,7 @@ typedef enum topolet_log_level {
 
 typedef struct topolet_log {
   uint32_t struct_size;
-  uint32_t padding;
+  uint32_t reserved;
 
   /* Writes one line, preceded by the plugin's id. Copies the message; beyond 1,024 bytes it is cut. An unknown level
    * counts as TOPOLET_LOG_INFO. Lines beyond the limits in ABI.md are dropped. [any-thread] */

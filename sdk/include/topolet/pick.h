@@ -14,26 +14,32 @@ extern "C" {
 #define TOPOLET_PICK_ID "topolet.pick/1"
 #define TOPOLET_PICK_MAX_SHARES 1024 /* of at_least in one answer */
 
+/* Which part of the answer takes effect. Stages that are newer than the plugin's abi_minor are not asked. */
+typedef enum topolet_pick_stage {
+  TOPOLET_PICK_CHOOSE = 0, /* narrow() and at_least() */
+  TOPOLET_PICK_ORDER = 1,  /* order(), within what is narrowed */
+  TOPOLET_PICK_REVIEW = 2  /* `chosen` is what was chosen: withhold(), unmet() and reject() */
+} topolet_pick_stage;
+
 typedef struct topolet_pick_request {
   uint32_t struct_size;
   uint32_t candidate;             /* position of the candidate in request->candidates */
   const topolet_request* request; /* borrowed for the call, as is this struct */
   topolet_set usable;             /* CPUs that may be taken (exclusive) or are shared there (not exclusive) */
-  /* Empty in the first calls, whose `narrow`, `at_least` and `order` take effect. In the last call, the CPUs that the
-   * container will get; `usable` is as in the first call, and `withhold`, `unmet` and `reject` take effect. */
-  topolet_set chosen;
-  uint32_t count; /* how many CPUs of `usable` are to be taken; 0 if not exclusive */
-  uint32_t padding;
+  topolet_set chosen;             /* TOPOLET_PICK_REVIEW: the CPUs that the container will get; empty before */
+  uint32_t count;                 /* how many CPUs of `usable` are to be taken; 0 if not exclusive */
+  int32_t stage;                  /* topolet_pick_stage */
 } topolet_pick_request;
 
-/* Where pick() puts its answer. Owned by the host, valid during the call and on its thread only. Each setter at most
+/* Where pick() puts its answer. Owned by the host. Outside the call and its thread
+ * its functions do nothing and return TOPOLET_LATE. Each setter at most
  * once a call. Setters copy. They return TOPOLET_OK; TOPOLET_INVALID, TOPOLET_OUT_OF_RANGE or TOPOLET_DUPLICATE for a
  * wrong answer, which costs the plugin its vote in this decision; TOPOLET_LATE when the host has abandoned the call.
  */
 typedef struct topolet_pick_sink topolet_pick_sink;
 struct topolet_pick_sink {
   uint32_t struct_size;
-  uint32_t padding;
+  uint32_t reserved;
   void* context; /* the host's own */
 
   /* Use only these CPUs, a part of `usable`. Narrowings of several plugins intersect; one that would leave too few CPUs
@@ -73,7 +79,7 @@ struct topolet_pick_sink {
 
 typedef struct topolet_pick {
   uint32_t struct_size;
-  uint32_t padding;
+  uint32_t reserved;
 
   /* Answers for the candidate that won. Setting nothing means no preference. `request` and `sink` are borrowed for the
    * call. Returns TOPOLET_OK, or TOPOLET_FAILED to give up its vote.

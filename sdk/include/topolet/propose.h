@@ -15,11 +15,12 @@ extern "C" {
 /* How many node sets one call may name. */
 #define TOPOLET_PROPOSE_MAX_SETS 8u
 
-/* Where propose() puts its answers. Owned by the host, valid during the call and on its thread only. */
+/* Where propose() puts its answers. Owned by the host. Outside the call and its thread
+ * its functions do nothing and return TOPOLET_LATE. */
 typedef struct topolet_propose_sink topolet_propose_sink;
 struct topolet_propose_sink {
   uint32_t struct_size;
-  uint32_t padding;
+  uint32_t reserved;
   void* context; /* the host's own */
 
   /* Adds these nodes, by OS index, as a candidate. Copies the set. It is ignored if it is a candidate already, or if
@@ -35,7 +36,7 @@ struct topolet_propose_sink {
 
 typedef struct topolet_propose {
   uint32_t struct_size;
-  uint32_t padding;
+  uint32_t reserved;
 
   /* Proposes for the workload of the request, whose candidates are those that there are so far. `request` and `sink`
    * are borrowed for the call. Returns TOPOLET_OK, or TOPOLET_FAILED to propose nothing.

@@ -19,7 +19,7 @@ extern "C" {
 /* A plugin that reads neither needs no such capability. */
 typedef struct topolet_reads {
   uint32_t struct_size;
-  uint32_t padding;
+  uint32_t reserved;
 
   /* Patterns of names, in which '*' is any text. They stay as they are while the instance lives. Read once, after
    * create(). */
