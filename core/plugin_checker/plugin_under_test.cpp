@@ -70,7 +70,7 @@ RawCreation PluginUnderTest::create_raw(const std::vector<topolet_kv>& options) 
     shown_options.own[i] = {shown.copy(bytes_of(options[i].key)), shown.copy(bytes_of(options[i].value))};
   }
   const auto* request = shown.copy_struct(topolet_create_request{
-      sizeof(topolet_create_request), 0, created.host->view(), {shown_options.lent, options.size()}, {}, nullptr});
+      sizeof(topolet_create_request), 0, created.host->view(), {shown_options.lent, options.size()}, {}, nullptr, 0, 0});
   const auto set_error = [](const topolet_error_sink* sink, topolet_str message) -> std::int32_t {
     *static_cast<std::string*>(sink->context) = plugin::sanitize_text(message);
     return TOPOLET_OK;

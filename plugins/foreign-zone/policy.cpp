@@ -40,7 +40,7 @@ bool is_within(const topolet_candidate& candidate, const Set& nodes) {
 }
 
 bool has_room(const topolet_request& request, const topolet_candidate& candidate) {
-  return sdk::size_of(candidate.free) >= std::max<std::size_t>(1, request.exclusive_cpus);
+  return sdk::size_of(candidate.usable) >= std::max<std::size_t>(1, request.exclusive_cpus);
 }
 
 std::string chosen_by(const ForeignZone& zone) {

@@ -99,7 +99,7 @@ struct GpuCounts {
 
 /// Returns the room of each node, the most free CPUs first.
 std::vector<NodeRoom> node_rooms(const topolet_request& request, const GpuCounts& gpus, const Headroom& headroom) {
-  const sdk::Set free = sdk::union_of_candidates(request, &topolet_candidate::free);
+  const sdk::Set free = sdk::union_of_candidates(request, &topolet_candidate::usable);
   const sdk::Set allowed = sdk::union_of_candidates(request, &topolet_candidate::cpus);
   std::vector<NodeRoom> rooms;
   for (std::uint32_t i = 0; i < request.topology->node_count; ++i) {
@@ -119,7 +119,7 @@ std::vector<NodeRoom> node_rooms(const topolet_request& request, const GpuCounts
 /// CPUs are taken from those nodes of the candidate first that have the most free. Nothing if there are too few.
 std::optional<Cost> cost_of(const topolet_candidate& candidate, const std::vector<NodeRoom>& rooms,
                             std::size_t wanted) {
-  if (sdk::size_of(candidate.free) < wanted) return std::nullopt;
+  if (sdk::size_of(candidate.usable) < wanted) return std::nullopt;
   Cost cost;
   for (const NodeRoom& room : rooms) {
     if (wanted == 0) break;
@@ -195,7 +195,7 @@ std::vector<Verdict> headroom_verdicts(const topolet_request& request, const Hea
   std::map<std::pair<std::size_t, std::size_t>, std::set<Cost>> by_place;
   for (const topolet_candidate& candidate : sdk::candidates(request)) {
     costs.push_back(is_with_pod(candidate, pod) ? Cost() : cost_for_pod(candidate, rooms, request.exclusive_cpus, pod));
-    if (sdk::size_of(candidate.free) < request.exclusive_cpus) costs.back().reset();
+    if (sdk::size_of(candidate.usable) < request.exclusive_cpus) costs.back().reset();
     if (costs.back()) by_place[place_of(candidate)].insert(*costs.back());
   }
   const bool differ =

@@ -26,7 +26,7 @@ std::int64_t shared_request_milli(const topolet_request& request, const Nodes& n
 }
 
 bool has_capacity(const topolet_request& request, const topolet_candidate& candidate, const Nodes& nodes) {
-  const auto free = static_cast<std::int64_t>(sdk::size_of(candidate.free));
+  const auto free = static_cast<std::int64_t>(sdk::size_of(candidate.usable));
   if (request.exclusive != 0) return free >= request.exclusive_cpus;
   const topolet_demand* const demand = request.workload->demand;
   const std::int64_t request_milli = demand == nullptr ? 0 : demand->cpu_request_milli;
@@ -62,7 +62,7 @@ struct CandidateFit {
 CandidateFit fit_of(const topolet_request& request, const topolet_candidate& candidate, const LocalityModel& model,
                     const std::vector<bool>& has_gpus) {
   CandidateFit fit;
-  const sdk::Set assignable = model.assignable(candidate.free);
+  const sdk::Set assignable = model.assignable(candidate.usable);
   const Nodes usable = model.nodes().usable(candidate.nodes, assignable.view());
   fit.has_capacity = has_capacity(request, candidate, usable);
   fit.wanted = request.exclusive == 0 ? usable.size() : request.exclusive_cpus;

@@ -39,7 +39,7 @@ std::size_t width_of(const topolet_request& request, const topolet_candidate& ca
 std::size_t fewest_nodes_for(const topolet_request& request) {
   std::size_t fewest = SIZE_MAX;
   for (const topolet_candidate& candidate : sdk::candidates(request)) {
-    const bool holds_all = request.exclusive != 0 && sdk::size_of(candidate.free) >= request.exclusive_cpus;
+    const bool holds_all = request.exclusive != 0 && sdk::size_of(candidate.usable) >= request.exclusive_cpus;
     if (holds_all) fewest = std::min(fewest, width_of(request, candidate));
   }
   return fewest;
@@ -60,7 +60,7 @@ std::vector<Verdict> local_cpu_verdicts(const topolet_request& request, const Co
   const std::size_t most_nodes = rules.split == Split::kCpus ? fewest_nodes_for(request) : SIZE_MAX;
   std::vector<Verdict> verdicts;
   for (const topolet_candidate& candidate : sdk::candidates(request)) {
-    const std::size_t free = std::min(needed, sdk::size_of_both(candidate.free, local.view()));
+    const std::size_t free = std::min(needed, sdk::size_of_both(candidate.usable, local.view()));
     std::string reason = nodes_text(candidate.nodes) + ": " + count_text(request, free, needed) + " local to " +
                          names_of(locals) + " (the local CPUs, " + local.to_string() + ", belong to no node)";
     for (const std::string& why : container.unresolved) reason += "; not counted: " + why;

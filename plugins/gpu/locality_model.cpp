@@ -111,7 +111,7 @@ sdk::Set LocalityModel::assignable(topolet_set free) const {
 }
 
 CandidateLocality LocalityModel::locality_of(const topolet_candidate& candidate) const {
-  const sdk::Set free = assignable(candidate.free);
+  const sdk::Set free = assignable(candidate.usable);
   CandidateLocality locality{nodes_.usable(candidate.nodes, free.view()), free.size(), {}};
   locality.score = score(locality.usable, free.view());
   return locality;
@@ -316,7 +316,7 @@ std::string LocalityModel::notes_text(const std::vector<std::string>& notes) {
 sdk::Set LocalityModel::free_on(std::uint32_t node) const {
   const sdk::Set cpus(sdk::nodes(topology_)[node].cpus);
   for (const topolet_candidate& candidate : sdk::candidates(request_)) {
-    if (topolet_set_has(candidate.nodes, nodes_.os_index(node)) != 0) return cpus & sdk::Set(candidate.free);
+    if (topolet_set_has(candidate.nodes, nodes_.os_index(node)) != 0) return cpus & sdk::Set(candidate.usable);
   }
   return cpus;
 }

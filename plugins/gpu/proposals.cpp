@@ -24,7 +24,7 @@ class NodeSetBuilder {
   explicit NodeSetBuilder(const topolet_request& request)
       : request_(request),
         nodes_(*request.topology),
-        free_(sdk::union_of_candidates(request, &topolet_candidate::free)) {}
+        free_(sdk::union_of_candidates(request, &topolet_candidate::usable)) {}
 
   /// Adds node by node, until each device is local to one: next is the one local to most of the uncovered devices;
   /// among equals the one with most free CPUs, then the first.

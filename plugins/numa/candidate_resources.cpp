@@ -117,13 +117,13 @@ std::uint32_t distance_outside_nodes(std::size_t nodes) {
 std::optional<FreeByCache> free_by_cache(const topolet_request& request) {
   const CacheGroups groups(*request.topology);
   if (!groups.divide_nodes()) return std::nullopt;
-  return FreeByCache(*request.topology, groups, sdk::union_of_candidates(request, &topolet_candidate::free).view());
+  return FreeByCache(*request.topology, groups, sdk::union_of_candidates(request, &topolet_candidate::usable).view());
 }
 
 Set free_isolated_cpus(const topolet_request& request) {
   const topolet_ledger& ledger = *request.ledger;
   Set isolated(request.topology->isolated);
-  for (const topolet_set& held : {ledger.exclusive, ledger.withheld, ledger.reserved}) isolated -= held;
+  for (const topolet_set& held : {ledger.exclusive, ledger.withheld, ledger.reserved_cpus}) isolated -= held;
   return isolated;
 }
 
@@ -162,9 +162,9 @@ std::vector<CandidateResources> candidate_resources(const topolet_request& reque
     resources.node_count = std::max<std::size_t>(1, nodes + (has_others ? 1 : 0));
     resources.package_count = std::max<std::size_t>(1, packages);
     resources.allowed_cpus = sdk::size_of(candidate.cpus);
-    resources.free_cpus = sdk::size_of(candidate.free);
+    resources.free_cpus = sdk::size_of(candidate.usable);
     resources.shared_cpus = sdk::size_of_both(candidate.cpus, request.ledger->pool);
-    resources.unshared_cpus = resources.free_cpus - sdk::size_of_both(candidate.free, request.ledger->pool);
+    resources.unshared_cpus = resources.free_cpus - sdk::size_of_both(candidate.usable, request.ledger->pool);
     resources.isolated_cpus = sdk::size_of_both(candidate.cpus, isolated.view());
     for (const std::uint32_t node : positions) resources.shared_milli_requested += tables.shared_milli_requested[node];
     if (has_others) resources.shared_milli_requested += tables.shared_milli_requested_outside;

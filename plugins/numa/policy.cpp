@@ -20,7 +20,7 @@ using sdk::Set;
 std::size_t free_physical_cpus(const topolet_request& request) {
   const topolet_ledger& ledger = *request.ledger;
   Set free(ledger.pool);
-  const Set reserved(ledger.reserved);
+  const Set reserved(ledger.reserved_cpus);
   for (std::size_t i = 0; i < request.topology->core_count && !reserved.empty(); ++i) {
     const topolet_set core = request.topology->cores[i];
     if (sdk::size_of_both(core, reserved.view()) > 0) free -= core;
@@ -32,7 +32,7 @@ std::size_t free_physical_cpus(const topolet_request& request) {
 /// cores.
 bool is_offered_its_own(const topolet_request& request) {
   if (request.exclusive == 0) return false;
-  const Set offered = sdk::union_of_candidates(request, &topolet_candidate::free);
+  const Set offered = sdk::union_of_candidates(request, &topolet_candidate::usable);
   Set open = sdk::union_of_candidates(request, &topolet_candidate::cpus);
   open &= request.ledger->pool;
   if (offered.empty() || offered == open || !(offered - open).empty()) return false;
@@ -59,14 +59,14 @@ std::string too_few_physical_cpus(std::size_t cpus, std::size_t free, std::size_
 /// The whole cores of all candidates of a request for exclusive CPUs.
 struct CandidateCores {
   explicit CandidateCores(const topolet_request& request)
-      : free(*request.topology, sdk::union_of_candidates(request, &topolet_candidate::free).view()),
+      : free(*request.topology, sdk::union_of_candidates(request, &topolet_candidate::usable).view()),
         allowed(*request.topology, sdk::union_of_candidates(request, &topolet_candidate::cpus).view()) {}
 
   /// Returns true if whole cores must add up to the request. If all cores are of one size the kubelet's rule holds,
   /// which counts free CPUs; whole cores are then only preferred.
   bool required() const { return free.sizes_differ(); }
   bool fit(const topolet_request& request, const topolet_candidate& candidate) const {
-    return free.add_up_to(request.exclusive_cpus, candidate.free);
+    return free.add_up_to(request.exclusive_cpus, candidate.usable);
   }
 
   WholeCores free;
@@ -78,7 +78,7 @@ std::string alignment_error_of_unequal_cores(const topolet_request& request, con
   std::size_t most = 0;
   for (const topolet_candidate& candidate : sdk::candidates(request)) {
     if (cores.fit(request, candidate)) return "";
-    most = std::max(most, sdk::size_of_both(cores.free.cpus().view(), candidate.free));
+    most = std::max(most, sdk::size_of_both(cores.free.cpus().view(), candidate.usable));
   }
   if (most >= request.exclusive_cpus) return not_a_multiple(request.exclusive_cpus, cores.free.most_threads());
   return too_few_physical_cpus(request.exclusive_cpus, most, sdk::threads_per_core(*request.topology));
@@ -102,7 +102,7 @@ std::vector<Verdict> verdicts_of_policy_none(const topolet_request& request,
                                              const std::optional<CandidateCores>& cores) {
   std::vector<Verdict> verdicts;
   for (const topolet_candidate& candidate : sdk::candidates(request)) {
-    const bool has_enough_cpus = sdk::size_of(candidate.free) >= request.exclusive_cpus;
+    const bool has_enough_cpus = sdk::size_of(candidate.usable) >= request.exclusive_cpus;
     if (cores && cores->required() && has_enough_cpus && !cores->fit(request, candidate)) {
       verdicts.push_back(
           {TOPOLET_VERDICT_REJECT, 0, "no free whole cores here add up to the CPUs requested (full-pcpus-only)"});
@@ -131,14 +131,14 @@ void add_crowded_cpus(const topolet_request& request, const PolicyOptions& optio
   const topolet_topology& topology = *request.topology;
   if (topology.core_count == topology.pu_count) return;
   const std::size_t wanted = request.exclusive_cpus;
-  const Set free = sdk::union_of_candidates(request, &topolet_candidate::free);
+  const Set free = sdk::union_of_candidates(request, &topolet_candidate::usable);
   const bool across_cores = options.order.distribute_cpus_across_cores;
   const sdk::CoreMap core_map(topology);
   const WholeCores whole(topology, free.view());
   const Set cores = across_cores ? core_map.lowest_of_each_core(free.view()) : Set();
   const Set idle_cores = across_cores ? core_map.lowest_of_each_core(whole.cpus().view()) : Set();
   for (std::size_t i = 0; i < resources.size(); ++i) {
-    const topolet_set here = sdk::candidates(request)[i].free;
+    const topolet_set here = sdk::candidates(request)[i].usable;
     if (!across_cores) {
       resources[i].crowded_cpus = whole.beside_others(wanted, here);
       continue;

@@ -23,7 +23,7 @@ std::vector<Verdict> with_verdicts_on_zone(const topolet_request& request, const
   const auto candidates = sdk::candidates(request);
   const std::size_t needed = std::max<std::size_t>(1, demand.exclusive_cpus);
   const auto is_usable = [&](std::size_t i) {
-    return verdicts[i].kind != TOPOLET_VERDICT_REJECT && sdk::size_of(candidates[i].free) >= needed;
+    return verdicts[i].kind != TOPOLET_VERDICT_REJECT && sdk::size_of(candidates[i].usable) >= needed;
   };
   bool has_room = false;
   for (std::size_t i = 0; i < verdicts.size(); ++i) {

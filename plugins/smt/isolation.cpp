@@ -116,15 +116,15 @@ bool Isolation::fits(topolet_set free, const Set& whole) const {
 }
 
 Verdict Isolation::score(const topolet_candidate& candidate, const Set& whole) const {
-  const Set free = whole & Set(candidate.free);
+  const Set free = whole & Set(candidate.usable);
   const std::string text = free_whole_cores(candidate, free.size());
   const std::string to_isolate = " to isolate " + std::to_string(demand_.exclusive_cpus);
   if (free.size() < demand_.exclusive_cpus) {
     return {TOPOLET_VERDICT_SCORE, 0, text + ", too few" + to_isolate};
   }
   const std::string enough = text + ", enough" + to_isolate;
-  if (!fits(candidate.free, free)) {
-    const bool for_pod = surplus(sdk::size_of(candidate.free), fewest_cpus(free).size()) < demand_.rest_of_pod_cpus;
+  if (!fits(candidate.usable, free)) {
+    const bool for_pod = surplus(sdk::size_of(candidate.usable), fewest_cpus(free).size()) < demand_.rest_of_pod_cpus;
     const std::string pod = other_containers_of_pod(demand_.rest_of_pod_cpus) + ", would find too few";
     const std::string pool =
         "placement.min-shared-cpus keeps " + std::to_string(options_.min_shared_cpus) + " in the shared pool";

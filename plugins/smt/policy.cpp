@@ -34,10 +34,10 @@ std::vector<Verdict> same_for_all(const topolet_request& request, topolet_verdic
   return {request.candidate_count, Verdict{kind, 0, reason}};
 }
 
-Set free_cpus(const topolet_request& request) { return sdk::union_of_candidates(request, &topolet_candidate::free); }
+Set free_cpus(const topolet_request& request) { return sdk::union_of_candidates(request, &topolet_candidate::usable); }
 
 bool has_enough_cpus(const topolet_candidate& candidate, const Demand& demand) {
-  return sdk::size_of(candidate.free) >= std::max<std::size_t>(1, demand.exclusive_cpus);
+  return sdk::size_of(candidate.usable) >= std::max<std::size_t>(1, demand.exclusive_cpus);
 }
 
 /// Abstains if all candidates that are large enough score the same, which would only favour them over smaller ones:
@@ -101,7 +101,7 @@ std::vector<Verdict> score_whole_cores(const topolet_request& request, const Cor
                                        const PolicyOptions& options) {
   const Set whole = cores.on_whole_cores(free_cpus(request).view());
   const auto whole_here = [&whole](const topolet_candidate& candidate) {
-    return sdk::size_of_both(whole.view(), candidate.free);
+    return sdk::size_of_both(whole.view(), candidate.usable);
   };
   std::size_t most = 0;
   for (const topolet_candidate& candidate : sdk::candidates(request)) most = std::max(most, whole_here(candidate));
@@ -214,8 +214,8 @@ std::vector<NeighbourCounts> neighbours_by_candidate(const topolet_request& requ
   for (const topolet_candidate& candidate : sdk::candidates(request)) {
     const std::size_t wanted = demand.exclusive_cpus > 0
                                    ? demand.exclusive_cpus
-                                   : pairing.shared_cpus_requested(candidate.free, request.workload->demand);
-    counts.push_back(count_neighbours(levels, candidate.free, wanted));
+                                   : pairing.shared_cpus_requested(candidate.usable, request.workload->demand);
+    counts.push_back(count_neighbours(levels, candidate.usable, wanted));
   }
   return counts;
 }

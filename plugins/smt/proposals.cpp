@@ -30,7 +30,7 @@ class NodeSetBuilder {
       : request_(request),
         demand_(demand),
         nodes_(sdk::nodes(*request.topology)),
-        free_(sdk::union_of_candidates(request, &topolet_candidate::free)),
+        free_(sdk::union_of_candidates(request, &topolet_candidate::usable)),
         whole_(cores.on_whole_cores(free_.view())),
         isolation_(cores, request, demand, options) {}
 

@@ -52,6 +52,7 @@ VALUE(TOPOLET_DUPLICATE, 5);
 VALUE(TOPOLET_LATE, 6);
 VALUE(TOPOLET_THREW, 7);
 VALUE(TOPOLET_FORBIDDEN, 8);
+VALUE(TOPOLET_UNSUPPORTED, 9);
 
 SIZE(topolet_pu, 24);
 FIELD(topolet_pu, os_index, 0, 4, uint32_t);
@@ -83,13 +84,13 @@ VALUE(TOPOLET_DOMAIN_MACHINE, 3);
 
 SIZE(topolet_domain, 40);
 FIELD(topolet_domain, kind, 0, 4, int32_t);
-FIELD(topolet_domain, padding, 4, 4, uint32_t);
+FIELD(topolet_domain, reserved, 4, 4, uint32_t);
 FIELD(topolet_domain, cpus, 8, 16, topolet_set);
 FIELD(topolet_domain, nodes, 24, 16, topolet_set);
 
 SIZE(topolet_cpu_kind, 24);
 FIELD(topolet_cpu_kind, efficiency, 0, 4, uint32_t);
-FIELD(topolet_cpu_kind, padding, 4, 4, uint32_t);
+FIELD(topolet_cpu_kind, reserved, 4, 4, uint32_t);
 FIELD(topolet_cpu_kind, cpus, 8, 16, topolet_set);
 
 SIZE(topolet_cache_kind, 4);
@@ -108,7 +109,7 @@ FIELD(topolet_pci_bridge, address, 0, 16, topolet_str);
 FIELD(topolet_pci_bridge, parent, 16, 4, uint32_t);
 FIELD(topolet_pci_bridge, vendor_id, 20, 4, uint32_t);
 FIELD(topolet_pci_bridge, device_id, 24, 4, uint32_t);
-FIELD(topolet_pci_bridge, padding, 28, 4, uint32_t);
+FIELD(topolet_pci_bridge, reserved, 28, 4, uint32_t);
 FIELD(topolet_pci_bridge, cpus, 32, 16, topolet_set);
 FIELD(topolet_pci_bridge, nodes, 48, 16, topolet_set);
 
@@ -201,7 +202,7 @@ FIELD(topolet_demand, huge_page_limits, 40, 8, const topolet_huge_page_limit*);
 FIELD(topolet_demand, huge_page_limit_count, 48, 4, uint32_t);
 FIELD(topolet_demand, huge_page_limit_stride, 52, 4, uint32_t);
 
-SIZE(topolet_workload, 304);
+SIZE(topolet_workload, 336);
 FIELD(topolet_workload, struct_size, 0, 4, uint32_t);
 FIELD(topolet_workload, attempt, 4, 4, uint32_t);
 FIELD(topolet_workload, pod_uid, 8, 16, topolet_str);
@@ -211,7 +212,7 @@ FIELD(topolet_workload, sandbox_id, 56, 16, topolet_str);
 FIELD(topolet_workload, container_name, 72, 16, topolet_str);
 FIELD(topolet_workload, runtime_handler, 88, 16, topolet_str);
 FIELD(topolet_workload, qos, 104, 4, int32_t);
-FIELD(topolet_workload, padding, 108, 4, uint32_t);
+FIELD(topolet_workload, reserved, 108, 4, uint32_t);
 FIELD(topolet_workload, demand, 112, 8, const topolet_demand*);
 FIELD(topolet_workload, kubelet_cpus, 120, 16, topolet_set);
 FIELD(topolet_workload, kubelet_mems, 136, 16, topolet_set);
@@ -225,6 +226,8 @@ FIELD(topolet_workload, settings, 248, 16, topolet_kvs);
 FIELD(topolet_workload, pod_demand, 264, 8, const topolet_demand*);
 FIELD(topolet_workload, pod_nodes, 272, 16, topolet_set);
 FIELD(topolet_workload, used_devices, 288, 16, topolet_strs);
+FIELD(topolet_workload, tags, 304, 16, topolet_kvs);
+FIELD(topolet_workload, container_id, 320, 16, topolet_str);
 
 SIZE(topolet_mode, 4);
 VALUE(TOPOLET_MODE_EXCLUSIVE, 0);
@@ -232,19 +235,30 @@ VALUE(TOPOLET_MODE_SHARED, 1);
 VALUE(TOPOLET_MODE_RESERVED, 2);
 VALUE(TOPOLET_MODE_FOREIGN, 3);
 
-SIZE(topolet_ledger_entry, 136);
+SIZE(topolet_ledger_entry, 312);
 FIELD(topolet_ledger_entry, pod_uid, 0, 16, topolet_str);
 FIELD(topolet_ledger_entry, container_name, 16, 16, topolet_str);
 FIELD(topolet_ledger_entry, attempt, 32, 4, uint32_t);
 FIELD(topolet_ledger_entry, qos, 36, 4, int32_t);
 FIELD(topolet_ledger_entry, mode, 40, 4, int32_t);
-FIELD(topolet_ledger_entry, padding, 44, 4, uint32_t);
+FIELD(topolet_ledger_entry, flags, 44, 4, uint32_t);
 FIELD(topolet_ledger_entry, cpus, 48, 16, topolet_set);
 FIELD(topolet_ledger_entry, withheld, 64, 16, topolet_set);
 FIELD(topolet_ledger_entry, mems, 80, 16, topolet_set);
 FIELD(topolet_ledger_entry, demand, 96, 8, const topolet_demand*);
 FIELD(topolet_ledger_entry, settings, 104, 16, topolet_kvs);
 FIELD(topolet_ledger_entry, used_devices, 120, 16, topolet_strs);
+FIELD(topolet_ledger_entry, pod_name, 136, 16, topolet_str);
+FIELD(topolet_ledger_entry, pod_namespace, 152, 16, topolet_str);
+FIELD(topolet_ledger_entry, sandbox_id, 168, 16, topolet_str);
+FIELD(topolet_ledger_entry, container_id, 184, 16, topolet_str);
+FIELD(topolet_ledger_entry, runtime_handler, 200, 16, topolet_str);
+FIELD(topolet_ledger_entry, pod_labels, 216, 16, topolet_kvs);
+FIELD(topolet_ledger_entry, pod_annotations, 232, 16, topolet_kvs);
+FIELD(topolet_ledger_entry, annotations, 248, 16, topolet_kvs);
+FIELD(topolet_ledger_entry, tags, 264, 16, topolet_kvs);
+FIELD(topolet_ledger_entry, devices, 280, 16, topolet_strs);
+FIELD(topolet_ledger_entry, cdi_devices, 296, 16, topolet_strs);
 
 SIZE(topolet_node_demand, 24);
 FIELD(topolet_node_demand, containers, 0, 4, uint32_t);
@@ -254,10 +268,10 @@ FIELD(topolet_node_demand, memory_request_bytes, 16, 8, int64_t);
 
 SIZE(topolet_ledger, 128);
 FIELD(topolet_ledger, struct_size, 0, 4, uint32_t);
-FIELD(topolet_ledger, padding, 4, 4, uint32_t);
+FIELD(topolet_ledger, reserved, 4, 4, uint32_t);
 FIELD(topolet_ledger, generation, 8, 8, uint64_t);
 FIELD(topolet_ledger, allowed, 16, 16, topolet_set);
-FIELD(topolet_ledger, reserved, 32, 16, topolet_set);
+FIELD(topolet_ledger, reserved_cpus, 32, 16, topolet_set);
 FIELD(topolet_ledger, pool, 48, 16, topolet_set);
 FIELD(topolet_ledger, exclusive, 64, 16, topolet_set);
 FIELD(topolet_ledger, withheld, 80, 16, topolet_set);
@@ -268,71 +282,131 @@ FIELD(topolet_ledger, node_demands, 112, 8, const topolet_node_demand*);
 FIELD(topolet_ledger, node_demand_count, 120, 4, uint32_t);
 FIELD(topolet_ledger, node_demand_stride, 124, 4, uint32_t);
 
-SIZE(topolet_candidate, 64);
+SIZE(topolet_occasion, 4);
+VALUE(TOPOLET_OCCASION_CREATE, 0);
+VALUE(TOPOLET_OCCASION_RESTART, 1);
+VALUE(TOPOLET_OCCASION_RESIZE, 2);
+VALUE(TOPOLET_OCCASION_MOVE, 3);
+VALUE(TOPOLET_OCCASION_REPAIR, 4);
+VALUE(TOPOLET_OCCASION_ADOPT, 5);
+
+SIZE(topolet_cpu_source, 4);
+VALUE(TOPOLET_CPUS_FROM_POOL, 0);
+VALUE(TOPOLET_CPUS_PREFER_ISOLATED, 1);
+VALUE(TOPOLET_CPUS_FROM_ISOLATED, 2);
+
+SIZE(topolet_why_shared, 4);
+VALUE(TOPOLET_SHARED_NOT, 0);
+VALUE(TOPOLET_SHARED_OTHER, 1);
+VALUE(TOPOLET_SHARED_ANNOTATED_NONE, 2);
+VALUE(TOPOLET_SHARED_ANNOTATED_SHARED, 3);
+VALUE(TOPOLET_SHARED_BURSTABLE, 4);
+VALUE(TOPOLET_SHARED_BESTEFFORT, 5);
+VALUE(TOPOLET_SHARED_UNKNOWN_DEMAND, 6);
+VALUE(TOPOLET_SHARED_FRACTIONAL_REQUEST, 7);
+VALUE(TOPOLET_SHARED_NO_REQUEST, 8);
+VALUE(TOPOLET_SHARED_UNKNOWN_REQUEST, 9);
+VALUE(TOPOLET_SHARED_NOTHING_REQUESTED, 10);
+VALUE(TOPOLET_SHARED_NO_OWN_REQUEST, 11);
+VALUE(TOPOLET_SHARED_ONLY_WHOLE_CPUS, 12);
+VALUE(TOPOLET_SHARED_RESERVED_NAMESPACE, 13);
+VALUE(TOPOLET_SHARED_RULE_NEVER, 14);
+VALUE(TOPOLET_SHARED_RULE_ANNOTATED, 15);
+VALUE(TOPOLET_SHARED_KUBELET_HANDS_OUT_CPUS, 16);
+VALUE(TOPOLET_SHARED_ONLY_AT_CREATION, 17);
+VALUE(TOPOLET_SHARED_NODE_FULL, 18);
+
+SIZE(topolet_candidate, 80);
 FIELD(topolet_candidate, kind, 0, 4, int32_t);
 FIELD(topolet_candidate, is_domain, 4, 4, uint32_t);
 FIELD(topolet_candidate, nodes, 8, 16, topolet_set);
 FIELD(topolet_candidate, cpus, 24, 16, topolet_set);
-FIELD(topolet_candidate, free, 40, 16, topolet_set);
-FIELD(topolet_candidate, distance, 56, 4, uint32_t);
-FIELD(topolet_candidate, padding, 60, 4, uint32_t);
+FIELD(topolet_candidate, pool, 40, 16, topolet_set);
+FIELD(topolet_candidate, usable, 56, 16, topolet_set);
+FIELD(topolet_candidate, distance, 72, 4, uint32_t);
+FIELD(topolet_candidate, reserved, 76, 4, uint32_t);
 
-SIZE(topolet_request, 56);
+SIZE(topolet_request, 152);
 FIELD(topolet_request, struct_size, 0, 4, uint32_t);
 FIELD(topolet_request, exclusive, 4, 4, uint32_t);
 FIELD(topolet_request, exclusive_cpus, 8, 4, uint32_t);
 FIELD(topolet_request, candidate_count, 12, 4, uint32_t);
 FIELD(topolet_request, candidates, 16, 8, const topolet_candidate*);
 FIELD(topolet_request, candidate_stride, 24, 4, uint32_t);
-FIELD(topolet_request, padding, 28, 4, uint32_t);
+FIELD(topolet_request, occasion, 28, 4, int32_t);
 FIELD(topolet_request, workload, 32, 8, const topolet_workload*);
 FIELD(topolet_request, topology, 40, 8, const topolet_topology*);
 FIELD(topolet_request, ledger, 48, 8, const topolet_ledger*);
+FIELD(topolet_request, mode, 56, 4, int32_t);
+FIELD(topolet_request, flags, 60, 4, uint32_t);
+FIELD(topolet_request, cpu_source, 64, 4, int32_t);
+FIELD(topolet_request, why_shared, 68, 4, int32_t);
+FIELD(topolet_request, had_cpus, 72, 16, topolet_set);
+FIELD(topolet_request, had_withheld, 88, 16, topolet_set);
+FIELD(topolet_request, had_mems, 104, 16, topolet_set);
+FIELD(topolet_request, keep, 120, 16, topolet_set);
+FIELD(topolet_request, min_shared_cpus, 136, 4, uint32_t);
+FIELD(topolet_request, reserved, 140, 4, uint32_t);
+FIELD(topolet_request, load, 144, 8, const topolet_load*);
 
 SIZE(topolet_option_type, 4);
 VALUE(TOPOLET_OPTION_STRING, 0);
 VALUE(TOPOLET_OPTION_BOOL, 1);
 VALUE(TOPOLET_OPTION_INTEGER, 2);
 VALUE(TOPOLET_OPTION_CHOICE, 3);
+VALUE(TOPOLET_OPTION_FLOAT, 4);
+VALUE(TOPOLET_OPTION_DURATION, 5);
+VALUE(TOPOLET_OPTION_SIZE, 6);
+VALUE(TOPOLET_OPTION_LIST, 7);
+VALUE(TOPOLET_OPTION_CPULIST, 8);
 
 SIZE(topolet_option, 88);
 FIELD(topolet_option, name, 0, 16, topolet_str);
 FIELD(topolet_option, type, 16, 4, int32_t);
-FIELD(topolet_option, padding, 20, 4, uint32_t);
+FIELD(topolet_option, flags, 20, 4, uint32_t);
 FIELD(topolet_option, default_value, 24, 16, topolet_str);
 FIELD(topolet_option, allowed, 40, 16, topolet_strs);
 FIELD(topolet_option, minimum, 56, 8, int64_t);
 FIELD(topolet_option, maximum, 64, 8, int64_t);
 FIELD(topolet_option, help, 72, 16, topolet_str);
 
-SIZE(topolet_host, 24);
+SIZE(topolet_host, 56);
 FIELD(topolet_host, struct_size, 0, 4, uint32_t);
-FIELD(topolet_host, padding, 4, 4, uint32_t);
+FIELD(topolet_host, abi_minor, 4, 4, uint32_t);
 FIELD(topolet_host, context, 8, 8, void*);
 FIELD(topolet_host, get_capability, 16, 8, const void* (*)(const topolet_host* host, topolet_str id));
+FIELD(topolet_host, name, 24, 16, topolet_str);
+FIELD(topolet_host, version, 40, 16, topolet_str);
 
 SIZE(topolet_error_sink, 24);
 FIELD(topolet_error_sink, struct_size, 0, 4, uint32_t);
-FIELD(topolet_error_sink, padding, 4, 4, uint32_t);
+FIELD(topolet_error_sink, reserved, 4, 4, uint32_t);
 FIELD(topolet_error_sink, context, 8, 8, void*);
 FIELD(topolet_error_sink, set, 16, 8, int32_t (*)(const topolet_error_sink* sink, topolet_str message));
 
 SIZE(topolet_instance, 32);
 FIELD(topolet_instance, struct_size, 0, 4, uint32_t);
-FIELD(topolet_instance, padding, 4, 4, uint32_t);
+FIELD(topolet_instance, reserved, 4, 4, uint32_t);
 FIELD(topolet_instance, context, 8, 8, void*);
 FIELD(topolet_instance, get_capability, 16, 8, const void* (*)(const topolet_instance* instance, topolet_str id));
 FIELD(topolet_instance, destroy, 24, 8, void (*)(const topolet_instance* instance));
 
-SIZE(topolet_create_request, 56);
+SIZE(topolet_purpose, 4);
+VALUE(TOPOLET_PURPOSE_RUN, 0);
+VALUE(TOPOLET_PURPOSE_CHECK, 1);
+VALUE(TOPOLET_PURPOSE_SIMULATE, 2);
+
+SIZE(topolet_create_request, 64);
 FIELD(topolet_create_request, struct_size, 0, 4, uint32_t);
-FIELD(topolet_create_request, padding, 4, 4, uint32_t);
+FIELD(topolet_create_request, purpose, 4, 4, int32_t);
 FIELD(topolet_create_request, host, 8, 8, const topolet_host*);
 FIELD(topolet_create_request, options, 16, 16, topolet_kvs);
-FIELD(topolet_create_request, others, 32, 16, topolet_kvs);
+FIELD(topolet_create_request, configuration, 32, 16, topolet_kvs);
 FIELD(topolet_create_request, topology, 48, 8, const topolet_topology*);
+FIELD(topolet_create_request, deadline_ms, 56, 4, uint32_t);
+FIELD(topolet_create_request, reserved, 60, 4, uint32_t);
 
-SIZE(topolet_plugin_entry, 72);
+SIZE(topolet_plugin_entry, 120);
 FIELD(topolet_plugin_entry, struct_size, 0, 4, uint32_t);
 FIELD(topolet_plugin_entry, abi_minor, 4, 4, uint32_t);
 FIELD(topolet_plugin_entry, abi_draft, 8, 4, uint32_t);
@@ -343,20 +417,29 @@ FIELD(topolet_plugin_entry, options, 48, 8, const topolet_option*);
 FIELD(topolet_plugin_entry, option_count, 56, 4, uint32_t);
 FIELD(topolet_plugin_entry, option_stride, 60, 4, uint32_t);
 FIELD(topolet_plugin_entry, create, 64, 8, int32_t (*)(const topolet_create_request* request, const topolet_error_sink* error, const topolet_instance** instance));
+FIELD(topolet_plugin_entry, vendor, 72, 16, topolet_str);
+FIELD(topolet_plugin_entry, url, 88, 16, topolet_str);
+FIELD(topolet_plugin_entry, description, 104, 16, topolet_str);
+
+SIZE(topolet_asks, 4);
+VALUE(TOPOLET_ASKS_CREATE, 0);
+VALUE(TOPOLET_ASKS_UPDATE, 1);
+VALUE(TOPOLET_ASKS_SANDBOX, 2);
+VALUE(TOPOLET_ASKS_UNPLACED, 3);
 
 SIZE(topolet_adjust_request, 72);
 FIELD(topolet_adjust_request, struct_size, 0, 4, uint32_t);
 FIELD(topolet_adjust_request, candidate, 4, 4, uint32_t);
 FIELD(topolet_adjust_request, request, 8, 8, const topolet_request*);
 FIELD(topolet_adjust_request, mode, 16, 4, int32_t);
-FIELD(topolet_adjust_request, padding, 20, 4, uint32_t);
+FIELD(topolet_adjust_request, asks, 20, 4, int32_t);
 FIELD(topolet_adjust_request, cpus, 24, 16, topolet_set);
 FIELD(topolet_adjust_request, withheld, 40, 16, topolet_set);
 FIELD(topolet_adjust_request, memory, 56, 16, topolet_set);
 
-SIZE(topolet_adjust_sink, 64);
+SIZE(topolet_adjust_sink, 72);
 FIELD(topolet_adjust_sink, struct_size, 0, 4, uint32_t);
-FIELD(topolet_adjust_sink, padding, 4, 4, uint32_t);
+FIELD(topolet_adjust_sink, reserved, 4, 4, uint32_t);
 FIELD(topolet_adjust_sink, context, 8, 8, void*);
 FIELD(topolet_adjust_sink, mems, 16, 8, int32_t (*)(const topolet_adjust_sink* sink, topolet_set nodes));
 FIELD(topolet_adjust_sink, env, 24, 8, int32_t (*)(const topolet_adjust_sink* sink, topolet_str name, topolet_str value));
@@ -364,15 +447,16 @@ FIELD(topolet_adjust_sink, annotation, 32, 8, int32_t (*)(const topolet_adjust_s
 FIELD(topolet_adjust_sink, reason, 40, 8, int32_t (*)(const topolet_adjust_sink* sink, topolet_str reason));
 FIELD(topolet_adjust_sink, error, 48, 8, int32_t (*)(const topolet_adjust_sink* sink, topolet_str message));
 FIELD(topolet_adjust_sink, uses, 56, 8, int32_t (*)(const topolet_adjust_sink* sink, topolet_str device));
+FIELD(topolet_adjust_sink, tag, 64, 8, int32_t (*)(const topolet_adjust_sink* sink, topolet_str key, topolet_str value));
 
 SIZE(topolet_adjust, 16);
 FIELD(topolet_adjust, struct_size, 0, 4, uint32_t);
-FIELD(topolet_adjust, padding, 4, 4, uint32_t);
+FIELD(topolet_adjust, reserved, 4, 4, uint32_t);
 FIELD(topolet_adjust, adjust, 8, 8, int32_t (*)(const topolet_instance* instance, const topolet_adjust_request* request, const topolet_adjust_sink* sink));
 
 SIZE(topolet_annotations, 40);
 FIELD(topolet_annotations, struct_size, 0, 4, uint32_t);
-FIELD(topolet_annotations, padding, 4, 4, uint32_t);
+FIELD(topolet_annotations, reserved, 4, 4, uint32_t);
 FIELD(topolet_annotations, names, 8, 16, topolet_strs);
 FIELD(topolet_annotations, taking, 24, 16, topolet_kvs);
 
@@ -382,27 +466,36 @@ VALUE(TOPOLET_EVENT_STARTED, 1);
 VALUE(TOPOLET_EVENT_MOVED, 2);
 VALUE(TOPOLET_EVENT_RESIZED, 3);
 VALUE(TOPOLET_EVENT_RELEASED, 4);
+VALUE(TOPOLET_EVENT_EXITED, 5);
+VALUE(TOPOLET_EVENT_POD_REMOVED, 6);
+VALUE(TOPOLET_EVENT_DENIED, 7);
+VALUE(TOPOLET_EVENT_UNPINNED, 8);
 
-SIZE(topolet_event, 80);
+SIZE(topolet_event, 128);
 FIELD(topolet_event, struct_size, 0, 4, uint32_t);
 FIELD(topolet_event, kind, 4, 4, int32_t);
 FIELD(topolet_event, workload, 8, 8, const topolet_workload*);
 FIELD(topolet_event, mode, 16, 4, int32_t);
-FIELD(topolet_event, padding, 20, 4, uint32_t);
+FIELD(topolet_event, flags, 20, 4, uint32_t);
 FIELD(topolet_event, cpus, 24, 16, topolet_set);
 FIELD(topolet_event, withheld, 40, 16, topolet_set);
 FIELD(topolet_event, mems, 56, 16, topolet_set);
 FIELD(topolet_event, topology, 72, 8, const topolet_topology*);
+FIELD(topolet_event, sequence, 80, 8, uint64_t);
+FIELD(topolet_event, container_id, 88, 16, topolet_str);
+FIELD(topolet_event, reason, 104, 16, topolet_str);
+FIELD(topolet_event, exit_code, 120, 4, int32_t);
+FIELD(topolet_event, reserved, 124, 4, uint32_t);
 
 SIZE(topolet_event_sink, 24);
 FIELD(topolet_event_sink, struct_size, 0, 4, uint32_t);
-FIELD(topolet_event_sink, padding, 4, 4, uint32_t);
+FIELD(topolet_event_sink, reserved, 4, 4, uint32_t);
 FIELD(topolet_event_sink, context, 8, 8, void*);
 FIELD(topolet_event_sink, error, 16, 8, int32_t (*)(const topolet_event_sink* sink, topolet_str message));
 
 SIZE(topolet_events, 16);
 FIELD(topolet_events, struct_size, 0, 4, uint32_t);
-FIELD(topolet_events, padding, 4, 4, uint32_t);
+FIELD(topolet_events, reserved, 4, 4, uint32_t);
 FIELD(topolet_events, notify, 8, 8, int32_t (*)(const topolet_instance* instance, const topolet_event* event, const topolet_event_sink* sink));
 
 SIZE(topolet_log_level, 4);
@@ -413,8 +506,13 @@ VALUE(TOPOLET_LOG_ERROR, 3);
 
 SIZE(topolet_log, 16);
 FIELD(topolet_log, struct_size, 0, 4, uint32_t);
-FIELD(topolet_log, padding, 4, 4, uint32_t);
+FIELD(topolet_log, reserved, 4, 4, uint32_t);
 FIELD(topolet_log, write, 8, 8, void (*)(const topolet_host* host, int32_t level, topolet_str message));
+
+SIZE(topolet_pick_stage, 4);
+VALUE(TOPOLET_PICK_CHOOSE, 0);
+VALUE(TOPOLET_PICK_ORDER, 1);
+VALUE(TOPOLET_PICK_REVIEW, 2);
 
 SIZE(topolet_pick_request, 56);
 FIELD(topolet_pick_request, struct_size, 0, 4, uint32_t);
@@ -423,11 +521,11 @@ FIELD(topolet_pick_request, request, 8, 8, const topolet_request*);
 FIELD(topolet_pick_request, usable, 16, 16, topolet_set);
 FIELD(topolet_pick_request, chosen, 32, 16, topolet_set);
 FIELD(topolet_pick_request, count, 48, 4, uint32_t);
-FIELD(topolet_pick_request, padding, 52, 4, uint32_t);
+FIELD(topolet_pick_request, stage, 52, 4, int32_t);
 
 SIZE(topolet_pick_sink, 80);
 FIELD(topolet_pick_sink, struct_size, 0, 4, uint32_t);
-FIELD(topolet_pick_sink, padding, 4, 4, uint32_t);
+FIELD(topolet_pick_sink, reserved, 4, 4, uint32_t);
 FIELD(topolet_pick_sink, context, 8, 8, void*);
 FIELD(topolet_pick_sink, narrow, 16, 8, int32_t (*)(const topolet_pick_sink* sink, topolet_set cpus));
 FIELD(topolet_pick_sink, withhold, 24, 8, int32_t (*)(const topolet_pick_sink* sink, topolet_set cpus));
@@ -440,24 +538,24 @@ FIELD(topolet_pick_sink, reject, 72, 8, int32_t (*)(const topolet_pick_sink* sin
 
 SIZE(topolet_pick, 16);
 FIELD(topolet_pick, struct_size, 0, 4, uint32_t);
-FIELD(topolet_pick, padding, 4, 4, uint32_t);
+FIELD(topolet_pick, reserved, 4, 4, uint32_t);
 FIELD(topolet_pick, pick, 8, 8, int32_t (*)(const topolet_instance* instance, const topolet_pick_request* request, const topolet_pick_sink* sink));
 
 SIZE(topolet_propose_sink, 32);
 FIELD(topolet_propose_sink, struct_size, 0, 4, uint32_t);
-FIELD(topolet_propose_sink, padding, 4, 4, uint32_t);
+FIELD(topolet_propose_sink, reserved, 4, 4, uint32_t);
 FIELD(topolet_propose_sink, context, 8, 8, void*);
 FIELD(topolet_propose_sink, nodes, 16, 8, int32_t (*)(const topolet_propose_sink* sink, topolet_set nodes));
 FIELD(topolet_propose_sink, error, 24, 8, int32_t (*)(const topolet_propose_sink* sink, topolet_str message));
 
 SIZE(topolet_propose, 16);
 FIELD(topolet_propose, struct_size, 0, 4, uint32_t);
-FIELD(topolet_propose, padding, 4, 4, uint32_t);
+FIELD(topolet_propose, reserved, 4, 4, uint32_t);
 FIELD(topolet_propose, propose, 8, 8, int32_t (*)(const topolet_instance* instance, const topolet_request* request, const topolet_propose_sink* sink));
 
 SIZE(topolet_reads, 40);
 FIELD(topolet_reads, struct_size, 0, 4, uint32_t);
-FIELD(topolet_reads, padding, 4, 4, uint32_t);
+FIELD(topolet_reads, reserved, 4, 4, uint32_t);
 FIELD(topolet_reads, env, 8, 16, topolet_strs);
 FIELD(topolet_reads, annotations, 24, 16, topolet_strs);
 
@@ -468,36 +566,37 @@ VALUE(TOPOLET_VERDICT_SCORE, 2);
 
 SIZE(topolet_score_sink, 32);
 FIELD(topolet_score_sink, struct_size, 0, 4, uint32_t);
-FIELD(topolet_score_sink, padding, 4, 4, uint32_t);
+FIELD(topolet_score_sink, reserved, 4, 4, uint32_t);
 FIELD(topolet_score_sink, context, 8, 8, void*);
 FIELD(topolet_score_sink, set, 16, 8, int32_t (*)(const topolet_score_sink* sink, uint32_t candidate, int32_t kind, int32_t score, topolet_str reason));
 FIELD(topolet_score_sink, error, 24, 8, int32_t (*)(const topolet_score_sink* sink, topolet_str message));
 
 SIZE(topolet_score, 16);
 FIELD(topolet_score, struct_size, 0, 4, uint32_t);
-FIELD(topolet_score, padding, 4, 4, uint32_t);
+FIELD(topolet_score, reserved, 4, 4, uint32_t);
 FIELD(topolet_score, score, 8, 8, int32_t (*)(const topolet_instance* instance, const topolet_request* request, const topolet_score_sink* sink));
 
 SIZE(topolet_state, 40);
 FIELD(topolet_state, struct_size, 0, 4, uint32_t);
-FIELD(topolet_state, padding, 4, 4, uint32_t);
+FIELD(topolet_state, reserved, 4, 4, uint32_t);
 FIELD(topolet_state, get, 8, 8, int32_t (*)(const topolet_host* host, topolet_str key, void* buffer, size_t capacity, size_t* size));
 FIELD(topolet_state, next, 16, 8, int32_t (*)(const topolet_host* host, topolet_str after, void* buffer, size_t capacity, size_t* size));
 FIELD(topolet_state, set, 24, 8, int32_t (*)(const topolet_host* host, topolet_str key, topolet_str value));
 FIELD(topolet_state, remove, 32, 8, int32_t (*)(const topolet_host* host, topolet_str key));
 
-SIZE(topolet_tick_request, 32);
+SIZE(topolet_tick_request, 40);
 FIELD(topolet_tick_request, struct_size, 0, 4, uint32_t);
-FIELD(topolet_tick_request, padding, 4, 4, uint32_t);
+FIELD(topolet_tick_request, reserved, 4, 4, uint32_t);
 FIELD(topolet_tick_request, now_ms, 8, 8, uint64_t);
 FIELD(topolet_tick_request, topology, 16, 8, const topolet_topology*);
 FIELD(topolet_tick_request, ledger, 24, 8, const topolet_ledger*);
+FIELD(topolet_tick_request, load, 32, 8, const topolet_load*);
 
 SIZE(topolet_tick_sink, 32);
 FIELD(topolet_tick_sink, struct_size, 0, 4, uint32_t);
-FIELD(topolet_tick_sink, padding, 4, 4, uint32_t);
+FIELD(topolet_tick_sink, reserved, 4, 4, uint32_t);
 FIELD(topolet_tick_sink, context, 8, 8, void*);
-FIELD(topolet_tick_sink, replace, 16, 8, int32_t (*)(const topolet_tick_sink* sink, uint32_t entry, uint32_t move_nodes, topolet_str reason));
+FIELD(topolet_tick_sink, replace, 16, 8, int32_t (*)(const topolet_tick_sink* sink, uint32_t entry, uint32_t flags, topolet_str reason));
 FIELD(topolet_tick_sink, error, 24, 8, int32_t (*)(const topolet_tick_sink* sink, topolet_str message));
 
 SIZE(topolet_tick, 16);
@@ -506,23 +605,33 @@ FIELD(topolet_tick, interval_ms, 4, 4, uint32_t);
 FIELD(topolet_tick, tick, 8, 8, int32_t (*)(const topolet_instance* instance, const topolet_tick_request* request, const topolet_tick_sink* sink));
 
 /* A macro may be defined twice only if both say the same. */
-#define TOPOLET_ABI_DRAFT 2u
+#define TOPOLET_ABI_DRAFT 3u
 #define TOPOLET_ABI_MINOR 0u
 #define TOPOLET_ADJUST_ID "topolet.adjust/1"
 #define TOPOLET_ADJUST_MAX_DEVICES 1024
 #define TOPOLET_ADJUST_MAX_FIELDS 64
 #define TOPOLET_ADJUST_MAX_KEY 256
+#define TOPOLET_ADJUST_MAX_TAG 256
+#define TOPOLET_ADJUST_MAX_TAGS 16
 #define TOPOLET_ADJUST_MAX_VALUE 32768
 #define TOPOLET_ANNOTATIONS_ID "topolet.annotations/1"
 #define TOPOLET_ANNOTATIONS_MAX_LENGTH 63u
 #define TOPOLET_ANNOTATIONS_MAX_NAMES 64u
 #define TOPOLET_AT(type,items,stride,i) ((const type*)(const void*)((const char*)(items) + (size_t)(stride) * (size_t)(i)))
+#define TOPOLET_ENTRY_ADOPTED 4u
+#define TOPOLET_ENTRY_PENDING 1u
+#define TOPOLET_ENTRY_STARTED 2u
 #define TOPOLET_ENTRY_SYMBOL "topolet_plugin_v1"
 #define TOPOLET_EVENTS_ID "topolet.events/1"
+#define TOPOLET_EVENT_ADOPTED 1u
+#define TOPOLET_EVENT_EXIT_CODE_UNKNOWN 2u
 #define TOPOLET_EXPORT __attribute__((visibility("default")))
 #define TOPOLET_HAS(ptr,field) ((size_t)((const char*)&(ptr)->field - (const char*)(ptr)) + sizeof((ptr)->field) <= (size_t)(ptr)->struct_size)
 #define TOPOLET_LOG_ID "topolet.log/1"
 #define TOPOLET_NONE UINT32_MAX
+#define TOPOLET_OPTION_REPEATED 1u
+#define TOPOLET_OPTION_REQUIRED 2u
+#define TOPOLET_OPTION_SECRET 4u
 #define TOPOLET_PICK_ID "topolet.pick/1"
 #define TOPOLET_PICK_MAX_SHARES 1024
 #define TOPOLET_PROPOSE_ID "topolet.propose/1"
@@ -530,14 +639,25 @@ FIELD(topolet_tick, tick, 8, 8, int32_t (*)(const topolet_instance* instance, co
 #define TOPOLET_READS_ID "topolet.reads/1"
 #define TOPOLET_READS_MAX_LENGTH 317u
 #define TOPOLET_READS_MAX_PATTERNS 256u
+#define TOPOLET_REPLACE_NOW 2u
+#define TOPOLET_REPLACE_OTHER_NODES 1u
+#define TOPOLET_REQUEST_KUBELET_CPUS 16u
+#define TOPOLET_REQUEST_MUST_KEEP 1u
+#define TOPOLET_REQUEST_PARTIAL 4u
+#define TOPOLET_REQUEST_POD_SCOPE 32u
+#define TOPOLET_REQUEST_SPREAD_CORES 64u
+#define TOPOLET_REQUEST_STAYS 2u
+#define TOPOLET_REQUEST_WHOLE_CORES 8u
 #define TOPOLET_SCORE_ID "topolet.score/1"
 #define TOPOLET_SCORE_MAX 100
 #define TOPOLET_SCORE_MIN (-100)
 #define TOPOLET_STATE_ID "topolet.state/1"
 #define TOPOLET_STATE_MAX_KEY 256
+#define TOPOLET_STATE_MAX_READ 65536
 #define TOPOLET_STATE_MAX_VALUE 65536
 #define TOPOLET_STR(literal) { literal, sizeof(literal) - 1 }
 #define TOPOLET_STRIDE_HAS(stride,type,field) (offsetof(type, field) + sizeof(((const type*)0)->field) <= (size_t)(stride))
+#define TOPOLET_STRUCT_MAX 4096u
 #define TOPOLET_TICK_ID "topolet.tick/1"
 #define TOPOLET_TICK_MAX_MS 86400000u
 #define TOPOLET_TICK_MIN_MS 100u

@@ -66,7 +66,7 @@ TEST(AbiRequest, ShowsIsolatedCpusAsFreeToWhomAsksForThem) {
     const AbiRequest view(asked, std::make_shared<const AbiTopology>(asked.topology));
     for (std::uint32_t i = 0; i < view.view().candidate_count; ++i) {
       const auto* candidate = TOPOLET_AT(topolet_candidate, view.view().candidates, view.view().candidate_stride, i);
-      shown += list(candidate->nodes) + ": " + list(candidate->free) + "\n";
+      shown += list(candidate->nodes) + ": " + list(candidate->usable) + "\n";
     }
     return shown;
   };
@@ -212,7 +212,7 @@ TEST(AbiRequest, ShowsTheLedgerAndTheFreePartOfEachCandidate) {
   const topolet_ledger& seen = *view.view().ledger;
   EXPECT_EQ(seen.generation, 9U);
   EXPECT_EQ(list(seen.allowed), "0-7");
-  EXPECT_EQ(list(seen.reserved), "0");
+  EXPECT_EQ(list(seen.reserved_cpus), "0");
   EXPECT_EQ(list(seen.pool), "1-3,6-7");
   EXPECT_EQ(list(seen.exclusive), "4");
   EXPECT_EQ(list(seen.withheld), "5");
@@ -243,7 +243,7 @@ TEST(AbiRequest, ShowsTheLedgerAndTheFreePartOfEachCandidate) {
   EXPECT_EQ(candidate.is_domain, 1U);
   EXPECT_EQ(list(candidate.nodes), "1");
   EXPECT_EQ(list(candidate.cpus), "4-7");
-  EXPECT_EQ(list(candidate.free), "6-7");
+  EXPECT_EQ(list(candidate.usable), "6-7");
   EXPECT_EQ(sdk::candidates(view.view())[2].distance, 62U);
 }
 

@@ -63,7 +63,7 @@ std::string seen(const topolet_workload& workload) {
          seen(workload.used_devices);
 }
 std::string seen(const topolet_ledger& ledger) {
-  std::string all = fmt::format("{}: {}{}{}{}{}\n", ledger.generation, seen(ledger.allowed), seen(ledger.reserved),
+  std::string all = fmt::format("{}: {}{}{}{}{}\n", ledger.generation, seen(ledger.allowed), seen(ledger.reserved_cpus),
                                 seen(ledger.pool), seen(ledger.exclusive), seen(ledger.withheld));
   for (const topolet_ledger_entry& entry : sdk::entries(ledger)) {
     all += fmt::format("{}{} {} {} {} {}{}{} {} {}{}\n", seen(entry.pod_uid), seen(entry.container_name), entry.attempt,
@@ -81,7 +81,7 @@ std::string seen(const topolet_request& request) {
                     seen(*request.ledger);
   for (const topolet_candidate& candidate : sdk::candidates(request)) {
     all += fmt::format("{} {} {} {} {} {}\n", candidate.kind, candidate.is_domain, candidate.distance,
-                       seen(candidate.nodes), seen(candidate.cpus), seen(candidate.free));
+                       seen(candidate.nodes), seen(candidate.cpus), seen(candidate.usable));
   }
   return all + seen(request.topology->allowed);
 }

@@ -229,7 +229,7 @@ TEST(PluginLibrary, RefusesOptionsThatClash) {
 TEST(PluginLibrary, RefusesAnotherAbi) {
   EXPECT_THAT(refusal(kBroken, "other-major"), HasSubstr("is built for ABI major 2; this topolet loads major 1"));
   EXPECT_THAT(refusal(kBroken, "other-draft"),
-              HasSubstr("is built for draft 3 of the ABI; this topolet loads draft 2"));
+              HasSubstr("is built for draft 4 of the ABI; this topolet loads draft 3"));
 }
 
 TEST(PluginLibrary, RefusesAFileWithoutItsIdsName) {

@@ -190,7 +190,7 @@ struct Heard {
 
 TEST(SdkPlugin, AnswersThroughTheCInterfaceWhatTheClassSays) {
   Heard heard;
-  const topolet_create_request create{sizeof(create), 0, nullptr, {nullptr, 0}, {nullptr, 0}, nullptr};
+  const topolet_create_request create{sizeof(create), 0, nullptr, {nullptr, 0}, {nullptr, 0}, nullptr, 0, 0};
   const topolet_error_sink errors = heard.error_sink();
   const topolet_instance* instance = nullptr;
   ASSERT_EQ(detail::create<Picky>(&create, &errors, &instance), TOPOLET_OK);
@@ -215,7 +215,7 @@ TEST(SdkPlugin, AnswersThroughTheCInterfaceWhatTheClassSays) {
 TEST(SdkPlugin, SaysWhyItsConstructorThrew) {
   Heard heard;
   const topolet_kv mood = {TOPOLET_STR("mood"), TOPOLET_STR("bad")};
-  const topolet_create_request create{sizeof(create), 0, nullptr, {&mood, 1}, {nullptr, 0}, nullptr};
+  const topolet_create_request create{sizeof(create), 0, nullptr, {&mood, 1}, {nullptr, 0}, nullptr, 0, 0};
   const topolet_error_sink errors = heard.error_sink();
   const topolet_instance* instance = nullptr;
   EXPECT_EQ(detail::create<Picky>(&create, &errors, &instance), TOPOLET_FAILED);

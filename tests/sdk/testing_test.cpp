@@ -60,7 +60,7 @@ TEST(SdkRequest, HasTheDomainsAsCandidates) {
   Request request(machine, ledger, {}, 2);
   request.candidate(set_of({0, 2}));
   ASSERT_EQ(request.view().candidate_count, 5U);
-  EXPECT_EQ(Set(candidates(request.view())[0].free).to_string(), "1");
+  EXPECT_EQ(Set(candidates(request.view())[0].usable).to_string(), "1");
   const topolet_candidate& both = candidates(request.view())[request.position(set_of({0, 2}))];
   EXPECT_EQ(both.is_domain, 0U);
   EXPECT_EQ(both.distance, 82U);
@@ -118,10 +118,19 @@ constexpr std::array<topolet_option, 1> kOptions = {{{TOPOLET_STR("mood"),
                                                       0,
                                                       0,
                                                       TOPOLET_STR("Its mood.")}}};
-constexpr topolet_plugin_entry kEntry = {
-    sizeof(topolet_plugin_entry), TOPOLET_ABI_MINOR,          TOPOLET_ABI_DRAFT, 0,
-    TOPOLET_STR("all"),           TOPOLET_STR("1"),           kOptions.data(),   kOptions.size(),
-    sizeof(topolet_option),       &detail::create<Everything>};
+constexpr topolet_plugin_entry kEntry = {sizeof(topolet_plugin_entry),
+                                         TOPOLET_ABI_MINOR,
+                                         TOPOLET_ABI_DRAFT,
+                                         0,
+                                         TOPOLET_STR("all"),
+                                         TOPOLET_STR("1"),
+                                         kOptions.data(),
+                                         kOptions.size(),
+                                         sizeof(topolet_option),
+                                         &detail::create<Everything>,
+                                         {},
+                                         {},
+                                         {}};
 
 class SdkPluginAtWork : public ::testing::Test {
  protected:
@@ -205,10 +214,19 @@ class Wrong {
   std::string mood_;
 };
 
-constexpr topolet_plugin_entry kWrongEntry = {
-    sizeof(topolet_plugin_entry), TOPOLET_ABI_MINOR,     TOPOLET_ABI_DRAFT, 0,
-    TOPOLET_STR("wrong"),         TOPOLET_STR("1"),      kOptions.data(),   kOptions.size(),
-    sizeof(topolet_option),       &detail::create<Wrong>};
+constexpr topolet_plugin_entry kWrongEntry = {sizeof(topolet_plugin_entry),
+                                              TOPOLET_ABI_MINOR,
+                                              TOPOLET_ABI_DRAFT,
+                                              0,
+                                              TOPOLET_STR("wrong"),
+                                              TOPOLET_STR("1"),
+                                              kOptions.data(),
+                                              kOptions.size(),
+                                              sizeof(topolet_option),
+                                              &detail::create<Wrong>,
+                                              {},
+                                              {},
+                                              {}};
 
 /// Returns the error of a refused call; empty if it is not refused.
 template <class Call>

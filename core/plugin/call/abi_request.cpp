@@ -170,7 +170,18 @@ class EntryCopier {
             block_.copy(placement.mems),
             demand_,
             block_.copy_pairs(entry.settings),
-            block_.copy(entry.used_devices)};
+            block_.copy(entry.used_devices),
+            {},
+            {},
+            block_.copy(entry.key.sandbox_id),
+            {},
+            {},
+            {},
+            {},
+            {},
+            {},
+            {},
+            {}};
   }
 
  private:
@@ -363,6 +374,8 @@ const topolet_workload* lend_workload(LentBlock& block, const placement::Workloa
       workload.pod_demand ? lend_demand(block, *workload.pod_demand) : nullptr,
       block.copy(workload.pod_nodes),
       block.copy(workload.used_devices),
+      {},
+      {},
   });
 }
 
@@ -373,21 +386,41 @@ AbiRequest::AbiRequest(const placement::PolicyRequest& request, std::shared_ptr<
 AbiRequest::AbiRequest(const placement::PolicyRequest& request, std::shared_ptr<const AbiTopology> topology,
                        std::shared_ptr<AbiLedger> ledger, LentMemory memory)
     : request_(request), topology_(std::move(topology)), ledger_(std::move(ledger)), block_(std::move(memory)) {
-  view_ = block_.copy_struct(topolet_request{
-      sizeof(topolet_request), request.exclusive ? 1U : 0U, request.exclusive ? request.exclusive_cpus : 0,
-      count_of(request.candidates), copy_candidates(), sizeof(topolet_candidate), 0,
-      lend_workload(block_, request.workload, true), &topology_->view(), &ledger_->view()});
+  view_ = block_.copy_struct(
+      topolet_request{sizeof(topolet_request),
+                      request.exclusive ? 1U : 0U,
+                      request.exclusive ? request.exclusive_cpus : 0,
+                      count_of(request.candidates),
+                      copy_candidates(),
+                      sizeof(topolet_candidate),
+                      TOPOLET_OCCASION_CREATE,
+                      lend_workload(block_, request.workload, true),
+                      &topology_->view(),
+                      &ledger_->view(),
+                      request.exclusive ? TOPOLET_MODE_EXCLUSIVE : static_cast<std::int32_t>(request.shared_mode),
+                      0,
+                      static_cast<std::int32_t>(request.from),
+                      request.exclusive ? TOPOLET_SHARED_NOT : TOPOLET_SHARED_OTHER,
+                      {},
+                      {},
+                      {},
+                      {},
+                      0,
+                      0,
+                      nullptr});
   block_.seal();
 }
 
 const topolet_candidate* AbiRequest::copy_candidates() {
-  const CpuSet open = request_.offered();
+  const CpuSet usable = request_.usable();
+  const CpuSet pool = request_.shared_cpus();
   return copy_each<topolet_candidate>(block_, request_.candidates, [&](const placement::Candidate& candidate) {
     return topolet_candidate{static_cast<std::int32_t>(candidate.kind),
                              candidate.is_domain ? 1U : 0U,
                              block_.copy(candidate.nodes),
                              block_.copy(candidate.cpus),
-                             block_.copy(candidate.cpus & open),
+                             block_.copy(candidate.cpus & pool),
+                             block_.copy(candidate.cpus & usable),
                              candidate.distance,
                              0};
   });

@@ -58,9 +58,10 @@ std::optional<std::uint64_t> LogRateLimiter::try_acquire(Time now) {
 
 PluginHost::PluginHost(std::string plugin, std::shared_ptr<Log> log, std::shared_ptr<store::PluginStateStore> state)
     : plugin_(std::move(plugin)), log_(std::move(log)), state_(std::move(state)) {
-  shown_ = new (pages_.data()) Shown{{sizeof(topolet_host), 0, this, &get_capability},
-                                     {sizeof(topolet_log), 0, &write_log},
-                                     {sizeof(topolet_state), 0, &get_state, &next_state, &set_state, &remove_state}};
+  shown_ = new (pages_.data())
+      Shown{{sizeof(topolet_host), TOPOLET_ABI_MINOR, this, &get_capability, view_of("topoletd"), {}},
+            {sizeof(topolet_log), 0, &write_log},
+            {sizeof(topolet_state), 0, &get_state, &next_state, &set_state, &remove_state}};
   pages_.forbid_writing();
 }
 

@@ -277,7 +277,8 @@ CallResult<placement::Pick> PluginPolicy::pick(const AbiRequest& request, std::s
   PickReply reply{{begin_call()}};
   const auto* pick_request = arguments_->copy_struct(
       topolet_pick_request{sizeof(topolet_pick_request), static_cast<std::uint32_t>(candidate), &request.view(),
-                           arguments_->copy(usable), arguments_->copy(chosen), static_cast<std::uint32_t>(count), 0});
+                           arguments_->copy(usable), arguments_->copy(chosen), static_cast<std::uint32_t>(count),
+                           chosen.empty() ? TOPOLET_PICK_CHOOSE : TOPOLET_PICK_REVIEW});
   if (const CallStatus asked = call(kPick, pick_request, reply, shown_of(request)); !asked) return asked.failure();
   return std::move(reply.pick);
 }
@@ -299,11 +300,20 @@ CallStatus PluginPolicy::notify(const ContainerEvent& container_event, const Abi
   if (!handles_events()) return {};
   SinkReply reply{begin_call()};
   const placement::Placement& placement = container_event.placement;
-  const auto* event = arguments_->copy_struct(
-      topolet_event{sizeof(topolet_event), static_cast<std::int32_t>(container_event.kind),
-                    lend_workload(*arguments_, container_event.workload, false),
-                    static_cast<std::int32_t>(placement.mode), 0, arguments_->copy(placement.cpus),
-                    arguments_->copy(placement.withheld), arguments_->copy(placement.mems), &topology.view()});
+  const auto* event = arguments_->copy_struct(topolet_event{sizeof(topolet_event),
+                                                            static_cast<std::int32_t>(container_event.kind),
+                                                            lend_workload(*arguments_, container_event.workload, false),
+                                                            static_cast<std::int32_t>(placement.mode),
+                                                            0,
+                                                            arguments_->copy(placement.cpus),
+                                                            arguments_->copy(placement.withheld),
+                                                            arguments_->copy(placement.mems),
+                                                            &topology.view(),
+                                                            0,
+                                                            {},
+                                                            {},
+                                                            0,
+                                                            0});
   const PluginHost::StateWriteScope writing(*host_);
   return call(kEvents, event, reply, {.topology = &topology});
 }
@@ -312,8 +322,9 @@ CallResult<std::vector<MoveRequest>> PluginPolicy::tick(const TickSnapshot& tick
                                                         const AbiLedger& ledger, std::chrono::milliseconds now) {
   if (!has(kTick)) return std::vector<MoveRequest>();
   TickReply reply{{begin_call()}, name_, tick.ledger};
-  const auto* request = arguments_->copy_struct(topolet_tick_request{
-      sizeof(topolet_tick_request), 0, static_cast<std::uint64_t>(now.count()), &topology.view(), &ledger.view()});
+  const auto* request = arguments_->copy_struct(topolet_tick_request{sizeof(topolet_tick_request), 0,
+                                                                     static_cast<std::uint64_t>(now.count()),
+                                                                     &topology.view(), &ledger.view(), nullptr});
   const PluginHost::StateWriteScope writing(*host_);
   if (const CallStatus asked = call(kTick, request, reply, {.ledger = &ledger, .topology = &topology}); !asked)
     return asked.failure();

@@ -203,7 +203,7 @@ Result<std::shared_ptr<PluginPolicy>> PluginLibrary::create(
   if (machine != nullptr) shown_machine.emplace(std::move(machine));
   const auto* request = shown.copy_struct(topolet_create_request{sizeof(topolet_create_request), 0, host->view(),
                                                                  shown.copy_pairs(*options), shown.copy_pairs(others),
-                                                                 shown_machine ? &shown_machine->view() : nullptr});
+                                                                 shown_machine ? &shown_machine->view() : nullptr, 0, 0});
   const auto* sink =
       shown.copy_struct(topolet_error_sink{sizeof(topolet_error_sink), 0, &creation, &CreateReply::set_error});
   shown.seal();

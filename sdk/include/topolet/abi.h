@@ -504,8 +504,9 @@ typedef struct topolet_candidate {
 #define TOPOLET_REQUEST_WHOLE_CORES 8u   /* exclusive CPUs are handed out as whole cores (numa.full-pcpus-only) */
 #define TOPOLET_REQUEST_KUBELET_CPUS 16u /* the kubelet hands out CPUs: nothing is exclusive */
 #define TOPOLET_REQUEST_POD_SCOPE 32u    /* a pod's containers share the nodes of its first one (numa.scope) */
-#define TOPOLET_REQUEST_SPREAD_CORES 64u /* exclusive CPUs are spread over cores (numa.distribute-cpus-across-cores) \
-                                          */
+#define TOPOLET_REQUEST_SPREAD_CORES                                              \
+  64u /* exclusive CPUs are spread over cores (numa.distribute-cpus-across-cores) \
+       */
 
 /* Measured load, which no host tells yet. */
 typedef struct topolet_load topolet_load;
@@ -553,7 +554,8 @@ typedef enum topolet_option_type {
   TOPOLET_OPTION_CPULIST = 8   /* "0-3,8"; the plugin is given the shortest form, in ascending order */
 } topolet_option_type;
 
-#define TOPOLET_OPTION_REPEATED 1u /* may be given several times; the plugin is given a pair for each, in that order \
+#define TOPOLET_OPTION_REPEATED                                                                                      \
+  1u                               /* may be given several times; the plugin is given a pair for each, in that order \
                                     */
 #define TOPOLET_OPTION_REQUIRED 2u /* has no default: a configuration without it is refused */
 #define TOPOLET_OPTION_SECRET 4u   /* its value is shown nowhere, and to no other plugin */
@@ -657,10 +659,7 @@ typedef struct topolet_plugin_entry {
   uint32_t default_weight;
   topolet_str id;      /* lower-case letters, digits and '-', a letter first, 64 at most; the file's name without .so.
                           ABI.md lists those that are reserved */
-  topolet_str version; /* the plugin's own, for people; as are the next three, which may be empty */
-  topolet_str vendor;
-  topolet_str url;
-  topolet_str description; /* one sentence */
+  topolet_str version; /* the plugin's own, for people */
   const topolet_option* options;
   uint32_t option_count;
   uint32_t option_stride;
@@ -670,6 +669,10 @@ typedef struct topolet_plugin_entry {
    * plugin's. More than one instance may exist at a time. [control] */
   int32_t (*create)(const topolet_create_request* request, const topolet_error_sink* error,
                     const topolet_instance** instance);
+
+  topolet_str vendor; /* for people, as are the next two; all three may be empty */
+  topolet_str url;
+  topolet_str description; /* one sentence */
 } topolet_plugin_entry;
 
 /* The one symbol a plugin exports. Defined by the plugin, never by the host. */

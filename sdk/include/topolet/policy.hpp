@@ -300,10 +300,10 @@ std::int32_t create(const topolet_create_request* request, const topolet_error_s
   static_assert(ScoringPolicy<P> || PickingPolicy<P> || AdjustingPolicy<P> || ListeningPolicy<P> || TickingPolicy<P>,
                 "a policy needs score(const topolet_request&, topolet::sdk::Scores&) or "
                 "pick(const topolet_pick_request&, topolet::sdk::Picks&), or one of adjust, notify and tick");
-  const topolet_kvs others = TOPOLET_HAS(request, others) ? request->others : topolet_kvs{nullptr, 0};
-  const topolet_topology* const machine = TOPOLET_HAS(request, topology) ? request->topology : nullptr;
   const std::int32_t status = stop_exceptions(error, error->set, [&] {
-    *instance = &(new Instance<P>(Options(request->options, others, machine), Host(request->host)))->view;
+    *instance =
+        &(new Instance<P>(Options(request->options, request->configuration, request->topology), Host(request->host)))
+             ->view;
   });
   return status == TOPOLET_OK ? TOPOLET_OK : TOPOLET_FAILED;
 }
@@ -325,4 +325,7 @@ std::int32_t create(const topolet_create_request* request, const topolet_error_s
                                                             (table).data(),                                           \
                                                             static_cast<std::uint32_t>((table).size()),               \
                                                             sizeof(topolet_option),                                   \
-                                                            &::topolet::sdk::detail::create<PolicyClass>}
+                                                            &::topolet::sdk::detail::create<PolicyClass>,             \
+                                                            {nullptr, 0},                                             \
+                                                            {nullptr, 0},                                             \
+                                                            {nullptr, 0}}

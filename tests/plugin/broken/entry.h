@@ -18,6 +18,9 @@
       count_,                                              \
       sizeof(topolet_option),                              \
       create_,                                             \
+      {NULL, 0},                                           \
+      {NULL, 0},                                           \
+      {NULL, 0},                                           \
   }
 
 #define ENTRY(id_, create_) ENTRY_WITH_OPTIONS(id_, NULL, 0, create_)

@@ -17,4 +17,7 @@ const topolet_plugin_entry topolet_plugin_v1 = {
     0,
     0,
     create,
+    {NULL, 0},
+    {NULL, 0},
+    {NULL, 0},
 };

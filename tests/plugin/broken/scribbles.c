@@ -98,7 +98,7 @@ static void spoil_ledger(const topolet_ledger* ledger) {
     last_demand = entry->demand;
   }
   spoil_set(ledger->allowed);
-  spoil_set(ledger->reserved);
+  spoil_set(ledger->reserved_cpus);
   spoil_set(ledger->pool);
   spoil_set(ledger->exclusive);
   spoil_set(ledger->withheld);
@@ -121,7 +121,7 @@ static void spoil_request(const topolet_request* request) {
         TOPOLET_AT(topolet_candidate, request->candidates, request->candidate_stride, i);
     spoil_set(candidate->nodes);
     spoil_set(candidate->cpus);
-    spoil_set(candidate->free);
+    spoil_set(candidate->usable);
   }
   spoil_topology(request->topology);
   spoil_workload(request->workload);
@@ -231,7 +231,7 @@ static int32_t create(const topolet_create_request* request, const topolet_error
   *instance = &kInstance;
   if (!is(g_in, "create")) return TOPOLET_OK;
   spoil_kvs(request->options);
-  spoil_kvs(request->others);
+  spoil_kvs(request->configuration);
   return finish(request, sizeof(*request), error, sizeof(*error));
 }
 

@@ -73,7 +73,7 @@ struct Scenario {
     for (std::size_t node = 0; node < nodes.size(); ++node) {
       if (topolet_set_has(candidate(i).nodes, nodes[node]) == 0) continue;
       all.push_back(node);
-      if (!(machine.cpus_of_node(node) & Set(candidate(i).free)).empty()) free.push_back(node);
+      if (!(machine.cpus_of_node(node) & Set(candidate(i).usable)).empty()) free.push_back(node);
     }
     return free.empty() ? all : free;
   }
@@ -243,7 +243,7 @@ TEST_P(GpuOnMachine, DividesCpusSoThatMostDevicesAndThenMostCpusAreServed) {
       Scenario scenario(GetParam(), seed, count);
       Plugin plugin = scenario.plugin("require");
       for (std::size_t i = 0; i < scenario.request->view().candidate_count; ++i) {
-        const Set free(scenario.candidate(i).free);
+        const Set free(scenario.candidate(i).usable);
         if (free.size() < count) continue;
         const Set taken = host_choice(plugin.pick(*scenario.request, i), free, count);
         EXPECT_EQ(scenario.served_gpus(taken), scenario.most_served_gpus(free, count))

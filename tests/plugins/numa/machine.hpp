@@ -129,7 +129,7 @@ class Request {
     const topolet_set nodes_view = sets_.emplace_back(nodes).view();
     const topolet_set cpus_view = sets_.emplace_back(cpus).view();
     const topolet_set free_view = sets_.emplace_back(cpus - taken_).view();
-    candidates_.push_back({TOPOLET_DOMAIN_NODE, 1, nodes_view, cpus_view, free_view, distance, 0});
+    candidates_.push_back({TOPOLET_DOMAIN_NODE, 1, nodes_view, cpus_view, free_view, free_view, distance, 0});
     view_.candidates = candidates_.data();
     view_.candidate_count = static_cast<std::uint32_t>(candidates_.size());
     return *this;
@@ -142,7 +142,7 @@ class Request {
     return {sizeof(topolet_pick_request),
             view_.candidate_count - 1,
             &view_,
-            candidates_.back().free,
+            candidates_.back().usable,
             {},
             view_.exclusive_cpus,
             0};

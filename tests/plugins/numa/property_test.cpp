@@ -121,7 +121,7 @@ TEST_P(NumaOnMachine, AdmitsExactlyWhatThePolicySays) {
       for (std::size_t i = 0; i < verdicts.size(); ++i) {
         const topolet_candidate& candidate = scene.request->view().candidates[i];
         const std::size_t width = sdk::size_of(candidate.nodes);
-        const bool fits = sdk::size_of(candidate.free) >= scene.wanted;
+        const bool fits = sdk::size_of(candidate.usable) >= scene.wanted;
         const bool narrow = policy[0] == 'b' || (policy[0] == 'r' ? width == scene.narrowest : width == 1);
         EXPECT_EQ(verdicts[i].kind == TOPOLET_VERDICT_SCORE, fits && narrow)
             << policy << ", seed " << seed << ": " << verdicts[i].reason;
@@ -141,10 +141,10 @@ TEST_P(NumaOnMachine, PrefersFewerNodesThenCloserOnesThenFewerCachesThenWholeCor
       const topolet_candidate& candidate = scene.request->view().candidates[i];
       if (verdicts[i].kind != TOPOLET_VERDICT_SCORE) continue;
       const auto key = [&scene](const topolet_candidate& c) {
-        const auto [caches, rest] = caches_for(scene.machine, c.free, scene.wanted);
+        const auto [caches, rest] = caches_for(scene.machine, c.usable, scene.wanted);
         return std::tuple(sdk::size_of(c.nodes), packages_of(scene.machine, c.cpus), caches,
-                          crowded_cpus(scene.machine, c.free, scene.wanted), caches == 1 ? rest : 0,
-                          sdk::size_of(c.free));
+                          crowded_cpus(scene.machine, c.usable, scene.wanted), caches == 1 ? rest : 0,
+                          sdk::size_of(c.usable));
       };
       if (best != nullptr && score == verdicts[i].score) continue;
       if (best != nullptr) {
@@ -169,7 +169,7 @@ TEST_P(NumaOnMachine, OrdersOnlyWhatIsUsableEachOnceAndEnough) {
     for (const auto& values : options) {
       Plugin plugin(topolet_plugin_v1, scene.host, values);
       for (std::size_t i = 0; i < scene.request->view().candidate_count; ++i) {
-        const Set usable(scene.request->view().candidates[i].free);
+        const Set usable(scene.request->view().candidates[i].usable);
         if (usable.size() < scene.wanted) continue;
         const std::vector<std::uint32_t> order = plugin.pick(*scene.request, i).order;
         EXPECT_GE(order.size(), scene.wanted);
@@ -199,7 +199,7 @@ TEST_P(NumaOnMachine, BreaksAtMostOneFreeCore) {
     for (const char* const policy : {"none", "best-effort"}) {
       Plugin plugin(topolet_plugin_v1, scene.host, {{"policy", policy}});
       for (std::size_t i = 0; i < scene.request->view().candidate_count; ++i) {
-        const Set free(scene.request->view().candidates[i].free);
+        const Set free(scene.request->view().candidates[i].usable);
         if (free.size() < scene.wanted) continue;
         std::vector<std::uint32_t> order = plugin.pick(*scene.request, i).order;
         order.resize(scene.wanted);

@@ -103,7 +103,7 @@ class Scene {
     ledger_.struct_size = sizeof(ledger_);
     ledger_.pool = free_.view();
     ledger_.entries = &entry_, ledger_.entry_count = 1, ledger_.entry_stride = sizeof(entry_);
-    candidate_.cpus = candidate_.free = free_.view();
+    candidate_.cpus = candidate_.usable = free_.view();
     request_.struct_size = sizeof(request_);
     request_.candidates = &candidate_, request_.candidate_count = 1, request_.candidate_stride = sizeof(candidate_);
     request_.workload = &workload_, request_.topology = &topology_, request_.ledger = &ledger_;

@@ -111,7 +111,7 @@ static const topolet_instance* create(const topolet_plugin_entry* entry, const t
     options[i].key = option->name;
     options[i].value = option->default_value;
   }
-  const topolet_create_request request = {sizeof(request), 0, host, {options, entry->option_count}, {NULL, 0}};
+  const topolet_create_request request = {sizeof(request), 0, host, {options, entry->option_count}, {NULL, 0}, NULL, 0, 0};
   const topolet_error_sink errors = {sizeof(errors), 0, NULL, hear_error};
   const topolet_instance* instance = NULL;
   CHECK(entry->create(&request, &errors, &instance) == TOPOLET_OK && instance != NULL, "create");
@@ -131,7 +131,7 @@ static void ask(const topolet_instance* instance, const topolet_request* request
   }
   const topolet_pick* pick = (const topolet_pick*)capability(instance, TOPOLET_PICK_ID);
   if (pick != NULL) {
-    uint64_t usable = request->candidates[0].free.words[0];
+    uint64_t usable = request->candidates[0].usable.words[0];
     const topolet_pick_request what = {sizeof(what), 0, request, {&usable, 1}, {NULL, 0}, request->exclusive_cpus, 0};
     const topolet_pick_sink sink = {sizeof(sink), 0,           &usable,     hear_set,   hear_set,   hear_order,
                                     hear_reason,  hear_reason, hear_reason, hear_share, hear_reason};

@@ -46,7 +46,7 @@ static int32_t score(const topolet_instance* instance, const topolet_request* re
         "%s %u exclusive=%u candidate %u of kind %d from cpu %d free %u distance %u; pu %u core %u node %u; node %u "
         "bytes %lld far %u; %.*s attempt %u milli %lld; allowed %u entries %u cpu %d",
         greeting, request->exclusive_cpus, request->exclusive, i, candidate->kind, lowest(candidate->cpus),
-        count(candidate->free), candidate->distance, last_pu->os_index, last_pu->core, last_pu->node, node->os_index,
+        count(candidate->usable), candidate->distance, last_pu->os_index, last_pu->core, last_pu->node, node->os_index,
         (long long)node->memory_bytes, machine->distances[1], (int)work->container_name.len, work->container_name.ptr,
         work->attempt, (long long)work->demand->cpu_request_milli, count(ledger->allowed), ledger->entry_count,
         ledger->entry_count == 0

@@ -1,32 +1,53 @@
 /*
- * topolet's plugin ABI, version 0.9: a draft of 1.0. Pure C11; reads as C++11 and later too.
+ * topolet's plugin ABI, version 0.9: a draft of 1.0. Pure C11; also compiles as C++11 and later. For 64-bit machines.
  *
  * A plugin is a shared object NAME.so that exports exactly one symbol, the constant topolet_plugin_v1. The host reads
- * its option table, makes one instance of it, and asks that instance for capabilities by string id: what it can do
- * beyond being there (score.h, pick.h, adjust.h, events.h, tick.h). The plugin asks the host for capabilities in the
- * same way (log.h, state.h).
+ * its option table, creates an instance, and asks that instance for its capabilities by string id (score.h, pick.h,
+ * adjust.h, propose.h, events.h, tick.h, annotations.h, reads.h). The plugin asks the host for capabilities in the same
+ * way (log.h, state.h).
  *
  * Rules that hold for every function and struct of this ABI:
  *
  *  - Growth. A struct that may grow begins with struct_size, set by whoever allocated and filled it. A reader tests
  *    with TOPOLET_HAS before it touches a field that came after the first release. Fields are only ever appended.
  *    Arrays of structs that may grow have no struct_size in their elements but a stride; step with TOPOLET_AT, test
- *    with TOPOLET_STRIDE_HAS. The views topolet_str, topolet_kv, topolet_set and the lists of them never change.
+ *    with TOPOLET_STRIDE_HAS. Sizes and strides are multiples of 8 and at most TOPOLET_STRUCT_MAX; arrays begin at
+ *    multiples of 8. The views topolet_str, topolet_kv, topolet_set and the lists of them never change.
+ *  - Reserved. Whoever writes a struct writes 0 into its `reserved` fields, and the host refuses anything else. Nobody
+ *    reads them.
  *  - Ownership. What one side passes in is borrowed for the call; setters copy. Nothing is ever freed across the
- *    boundary. The entry lives until exit; the host, instance and capability structs live until destroy() has returned.
- *    Everything else ends with the call it was passed to, unless its comment says otherwise.
+ *    boundary. The entry lives until exit; the instance and the plugin's capability structs live until destroy() has
+ *    returned; the host, its capability structs and its sinks live until exit. Everything else ends with the call it
+ *    was passed to, unless its comment says otherwise. What the host passes in is const with all that it points to, and
+ *    may lie in memory that cannot be written: a plugin that writes there loses its vote or crashes; see ABI.md.
  *  - Threads. Each function carries a tag:
- *      [control]     one of the host's control threads; never while another call into the same instance is running.
- *      [decision]    the policy thread, on the way of a container's creation. Calls into one instance come one after
- *                    the other. Slow calls are given up on (the host's deadline-ms): don't block, don't do I/O.
+ *      [control]     one of the host's control threads.
+ *      [decision]    the policy thread, on the way of a container's creation. The host abandons slow calls
+ *                    (deadline-ms): do not block and do no I/O.
  *      [event]       the policy thread too, but between decisions. The same deadline holds.
- *      [any-thread]  any thread, at any time between create() and destroy().
- *  - Purity. A [decision] function answers the same for the same request and the same saved state. It must not keep a
- *    clock or dice.
+ *      [any-thread]  any thread of the process.
+ *    Calls into one instance come one after the other, whatever their tags; the thread may be another one each time. A
+ *    plugin may have threads of its own, which destroy() stops and joins. They may call the host's [any-thread]
+ *    functions. A function of a sink belongs to the thread of the call that the sink was passed to; on any other
+ *    thread, and after the call, it does nothing and returns TOPOLET_LATE. So does every function of the host after
+ *    destroy().
+ *  - Lives. More than one instance of a plugin may exist at a time: at a reload the new one is created before the old
+ *    one is destroyed. Their calls do not overlap.
+ *  - Purity. A [decision] function gives the same answer for the same request and the same saved state, in any process.
+ *    It must not use a clock or random numbers.
  *  - Errors. Functions that can fail return one of topolet_status. No exception may cross the boundary.
- *  - Enumerators. Lists the host writes are closed; only lists that plugins write may get new members.
- *  - Strings are UTF-8 by convention only, and not zero-terminated. Sets name CPUs (PUs) and NUMA nodes by the
- *    operating system's index, sparse as the machine numbers them.
+ *  - Values. An enumeration or set of flags that the host writes may get new members in later minors, but a plugin
+ *    never sees one that is newer than its abi_minor: its comment says what is shown instead; flags are left out. A
+ *    value, or a flag, that a plugin passes and the host does not know gets TOPOLET_UNSUPPORTED: nothing is set, and
+ *    it is no fault.
+ *  - Strings are UTF-8 by convention only, and not zero-terminated. Lists of pairs that the host writes are in the
+ *    order of the bytes of their keys, each key once, and lists of strings in the order of their bytes, each once,
+ *    unless their comments say otherwise.
+ *  - Sets name CPUs (PUs) and NUMA nodes by the operating system's index, sparse as the machine numbers them. Those
+ *    that the host writes have no trailing words that are 0: equal sets have equal words.
+ *  - Capability ids that begin with "topolet." are defined here. Others use a domain name that their author owns,
+ *    backwards ("org.example.power/1"); a trial ends in "/draft-N". A capability "/1" is served as long as the major
+ *    version lives.
  */
 #ifndef TOPOLET_ABI_H
 #define TOPOLET_ABI_H
@@ -34,6 +55,10 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+
+#if UINTPTR_MAX != 0xffffffffffffffffu
+#error "topolet's plugin ABI is for 64-bit machines"
+#endif
 
 #ifdef __cplusplus
 extern "C" {
@@ -46,7 +71,7 @@ extern "C" {
  * Counts the breaking changes before 1.0, each with a line in ABI.md. A host loads plugins of its own draft only.
  * From 1.0 on it is 0 and means: every 1.x host loads every 1.y plugin.
  */
-#define TOPOLET_ABI_DRAFT 2u
+#define TOPOLET_ABI_DRAFT 3u
 
 /* The name of the one exported symbol. */
 #define TOPOLET_ENTRY_SYMBOL "topolet_plugin_v1"
@@ -56,6 +81,9 @@ extern "C" {
 #else
 #define TOPOLET_EXPORT
 #endif
+
+/* The most that a struct_size or a stride may be, in bytes. */
+#define TOPOLET_STRUCT_MAX 4096u
 
 /* True if `ptr->field` was there when the writer of `*ptr` was compiled. `ptr` is evaluated more than once. */
 #define TOPOLET_HAS(ptr, field) \
@@ -110,14 +138,15 @@ typedef struct topolet_set {
 
 typedef enum topolet_status {
   TOPOLET_OK = 0,
-  TOPOLET_FAILED = 1,       /* could not do it; the error was given to the sink, if there is one */
-  TOPOLET_INVALID = 2,      /* an argument makes no sense, such as a null pointer with a length */
+  TOPOLET_FAILED = 1,       /* it could not be done; the sink, if there is one, was told why */
+  TOPOLET_INVALID = 2,      /* an argument is malformed, such as a null pointer with a length */
   TOPOLET_OUT_OF_RANGE = 3, /* a number is outside its bounds, or a set names an index above 65535 */
   TOPOLET_UNKNOWN = 4,      /* there is no such candidate */
-  TOPOLET_DUPLICATE = 5,    /* said before in the same call */
-  TOPOLET_LATE = 6,         /* the host has given up on this call: return as soon as you can */
+  TOPOLET_DUPLICATE = 5,    /* the same was set before in this call */
+  TOPOLET_LATE = 6,         /* the call, its thread's turn or the instance's life is over: return as soon as possible */
   TOPOLET_THREW = 7,        /* the plugin's own barrier caught an exception; counts as misbehaviour */
-  TOPOLET_FORBIDDEN = 8     /* not from a call of this kind, such as writing state from score() */
+  TOPOLET_FORBIDDEN = 8,    /* not allowed in this call, such as writing state in score() */
+  TOPOLET_UNSUPPORTED = 9   /* a value that the host does not know: nothing is set, and it is no fault */
 } topolet_status;
 
 /* ---- Topology --------------------------------------------------------------------------------------------------- */
@@ -148,6 +177,7 @@ typedef struct topolet_node {
   uint32_t huge_pages_stride;
 } topolet_node;
 
+/* A later kind is shown as TOPOLET_DOMAIN_MACHINE. */
 typedef enum topolet_domain_kind {
   TOPOLET_DOMAIN_NODE = 0,
   TOPOLET_DOMAIN_DIE = 1,
@@ -158,18 +188,19 @@ typedef enum topolet_domain_kind {
 /* A piece of the machine that hwloc knows as one object. */
 typedef struct topolet_domain {
   int32_t kind; /* topolet_domain_kind */
-  uint32_t padding;
+  uint32_t reserved;
   topolet_set cpus;
   topolet_set nodes; /* CPU nodes */
 } topolet_domain;
 
-/* CPUs that are alike. A machine whose CPUs are all alike has one kind, or none. */
+/* CPUs of the same kind. A machine whose CPUs are all alike has one kind, or none. */
 typedef struct topolet_cpu_kind {
   uint32_t efficiency; /* rank: 0 for the slowest and most frugal, more for faster ones; TOPOLET_NONE = unknown */
-  uint32_t padding;
+  uint32_t reserved;
   topolet_set cpus;
 } topolet_cpu_kind;
 
+/* A later kind is shown as TOPOLET_CACHE_UNIFIED. */
 typedef enum topolet_cache_kind {
   TOPOLET_CACHE_UNIFIED = 0,
   TOPOLET_CACHE_DATA = 1,
@@ -191,7 +222,7 @@ typedef struct topolet_pci_bridge {
   uint32_t parent;     /* position of the bridge above; a smaller one. TOPOLET_NONE for a host bridge */
   uint32_t vendor_id;  /* 0 for a host bridge */
   uint32_t device_id;
-  uint32_t padding;
+  uint32_t reserved;
   topolet_set cpus;  /* online CPUs local to it */
   topolet_set nodes; /* NUMA nodes local to it, memory-only ones included */
 } topolet_pci_bridge;
@@ -209,6 +240,7 @@ typedef struct topolet_pci_device {
   topolet_kvs info;  /* hwloc's, such as PCIVendor */
 } topolet_pci_device;
 
+/* A later kind is shown as TOPOLET_OS_DEVICE_OTHER. */
 typedef enum topolet_os_device_kind {
   TOPOLET_OS_DEVICE_BLOCK = 0,       /* nvme0n1 */
   TOPOLET_OS_DEVICE_GPU = 1,         /* card0 */
@@ -243,11 +275,11 @@ typedef struct topolet_topology {
   const topolet_node* nodes; /* by ascending os_index */
   uint32_t node_count;
   uint32_t node_stride;
-  const topolet_domain* domains;
+  const topolet_domain* domains; /* by ascending kind, those of a kind by their lowest CPU */
   uint32_t domain_count;
   uint32_t domain_stride;
 
-  const topolet_set* cores; /* CPUs of each core */
+  const topolet_set* cores; /* CPUs of each core; this list and the next three by ascending lowest CPU */
   size_t core_count;
   const topolet_set* l3s; /* CPUs that share a last-level cache; none where there is no such cache */
   size_t l3_count;
@@ -274,13 +306,14 @@ typedef struct topolet_topology {
   const topolet_pci_device* pci_devices; /* by ascending address */
   uint32_t pci_device_count;
   uint32_t pci_device_stride;
-  const topolet_os_device* os_devices;
+  const topolet_os_device* os_devices; /* by ascending name */
   uint32_t os_device_count;
   uint32_t os_device_stride;
 } topolet_topology;
 
 /* ---- Workload ---------------------------------------------------------------------------------------------------- */
 
+/* A later class is shown as TOPOLET_QOS_BESTEFFORT. */
 typedef enum topolet_qos {
   TOPOLET_QOS_GUARANTEED = 0,
   TOPOLET_QOS_BURSTABLE = 1,
@@ -304,10 +337,10 @@ typedef struct topolet_demand {
   uint32_t huge_page_limit_stride;
 } topolet_demand;
 
-/* One container to be placed. */
+/* One container that is to be placed. */
 typedef struct topolet_workload {
   uint32_t struct_size;
-  uint32_t attempt; /* of a restarted container one more than before */
+  uint32_t attempt; /* one more for each restart of the container */
   topolet_str pod_uid;
   topolet_str pod_name;
   topolet_str pod_namespace;
@@ -315,12 +348,12 @@ typedef struct topolet_workload {
   topolet_str container_name;
   topolet_str runtime_handler; /* empty for the runtime's default */
   int32_t qos;                 /* topolet_qos */
-  uint32_t padding;
+  uint32_t reserved;
   const topolet_demand* demand;
   topolet_set kubelet_cpus; /* a bound the kubelet set; empty = none */
   topolet_set kubelet_mems; /* the same for memory nodes */
-  topolet_strs devices;     /* host paths */
-  topolet_strs cdi_devices; /* fully qualified names */
+  topolet_strs devices;     /* host paths, in the order of the request */
+  topolet_strs cdi_devices; /* fully qualified names, in the order of the request */
   topolet_kvs env;          /* values are secrets: never log them, keep them or put them into a reason */
   topolet_kvs pod_labels;
   topolet_kvs pod_annotations;
@@ -328,36 +361,58 @@ typedef struct topolet_workload {
   /* What its pod says to topolet: the topolet.io/ annotations that the configuration permits, without that prefix, the
    * container's own word before the pod's. */
   topolet_kvs settings;
-  const topolet_demand* pod_demand; /* of the whole pod; null if it is not told */
+  const topolet_demand* pod_demand; /* of the whole pod; null if unknown */
   topolet_set pod_nodes;            /* of the candidate that the pod's first container was given; empty for the first */
+  topolet_strs used_devices;        /* as in its ledger entry; empty when it is placed for the first time */
+  topolet_kvs tags;                 /* the same */
+  topolet_str container_id;         /* the runtime's; empty until the runtime has created it */
 } topolet_workload;
 
 /* ---- Ledger ------------------------------------------------------------------------------------------------------ */
 
+/* A later mode is shown as TOPOLET_MODE_FOREIGN. */
 typedef enum topolet_mode {
   TOPOLET_MODE_EXCLUSIVE = 0, /* CPUs of its own */
   TOPOLET_MODE_SHARED = 1,    /* in the pool */
   TOPOLET_MODE_RESERVED = 2,  /* in the pool and on the reserved CPUs */
-  TOPOLET_MODE_FOREIGN = 3    /* seen but not placed; its CPUs are booked */
+  TOPOLET_MODE_FOREIGN = 3    /* seen but not placed; its CPUs are recorded */
 } topolet_mode;
 
-/* One container that is placed. */
+#define TOPOLET_ENTRY_PENDING 1u /* its create was passed on, and the runtime has not answered yet */
+#define TOPOLET_ENTRY_STARTED 2u /* it runs, or has run */
+#define TOPOLET_ENTRY_ADOPTED 4u /* it was found; topolet did not see its creation */
+
+/* One container that is placed, or about to be: those whose create the runtime has not answered yet are in the ledger,
+ * so that a policy that counts others does not miss one of the same moment. */
 typedef struct topolet_ledger_entry {
   topolet_str pod_uid;
   topolet_str container_name;
   uint32_t attempt;
-  int32_t qos;  /* topolet_qos */
-  int32_t mode; /* topolet_mode */
-  uint32_t padding;
+  int32_t qos;    /* topolet_qos */
+  int32_t mode;   /* topolet_mode */
+  uint32_t flags; /* TOPOLET_ENTRY_… */
   topolet_set cpus;
-  topolet_set withheld; /* held for it and run on by nobody */
+  topolet_set withheld; /* kept idle for it */
   topolet_set mems;     /* empty: not bound */
   const topolet_demand* demand;
-  topolet_kvs settings; /* as in topolet_workload */
+  topolet_kvs settings;      /* as in topolet_workload */
+  topolet_strs used_devices; /* what plugins said that it uses: see topolet_adjust_sink */
+  topolet_str pod_name;
+  topolet_str pod_namespace;
+  topolet_str sandbox_id;
+  topolet_str container_id; /* the runtime's; empty while it is pending */
+  topolet_str runtime_handler;
+  topolet_kvs pod_labels;
+  topolet_kvs pod_annotations;
+  topolet_kvs annotations;
+  topolet_kvs tags;     /* what plugins noted, by "ID/KEY": see topolet_adjust_sink */
+  topolet_strs devices; /* as in topolet_workload, as are the next */
+  topolet_strs cdi_devices;
 } topolet_ledger_entry;
 
-/* What containers ask of one node. A container that runs on CPUs of several nodes counts in each of them, its CPU
- * request divided as its CPUs are; its memory goes to its `mems`, in equal parts, or the way of its CPUs. */
+/* What the containers on one node request. A container on CPUs of several nodes counts on each of them: its CPU request
+ * is divided as its CPUs are, its memory equally among its `mems`, or without these as its CPUs are. CPUs outside any
+ * node take their part of the CPU request, none of the memory. */
 typedef struct topolet_node_demand {
   uint32_t containers;
   uint32_t exclusive_cpus; /* held by one container each, foreign ones included */
@@ -365,17 +420,18 @@ typedef struct topolet_node_demand {
   int64_t memory_request_bytes; /* known requests only */
 } topolet_node_demand;
 
-/* Who holds what, as the decision sees it. */
+/* Which container has which CPUs, at the time of the decision. The container that is being placed is not in it, nor is
+ * what it has or had: see topolet_request.had_cpus. */
 typedef struct topolet_ledger {
   uint32_t struct_size;
-  uint32_t padding;
+  uint32_t reserved;
   uint64_t generation;
-  topolet_set allowed;   /* CPUs topolet may use at all, reserved ones included */
-  topolet_set reserved;  /* the system's: never in the pool, never exclusive */
-  topolet_set pool;      /* shared CPUs: allowed, and not reserved, held, withheld or isolated */
-  topolet_set exclusive; /* held by one container each */
+  topolet_set allowed;       /* CPUs topolet may use at all, reserved ones included */
+  topolet_set reserved_cpus; /* the system's: never in the pool, never exclusive */
+  topolet_set pool;          /* shared CPUs: allowed, and not reserved, held, withheld or isolated */
+  topolet_set exclusive;     /* held by one container each */
   topolet_set withheld;
-  const topolet_ledger_entry* entries;
+  const topolet_ledger_entry* entries; /* by pod_uid, container_name, attempt and sandbox_id */
   uint32_t entry_count;
   uint32_t entry_stride;
   const topolet_node_demand* node_demands; /* one for each node of the topology, by position in `nodes` */
@@ -385,69 +441,153 @@ typedef struct topolet_ledger {
 
 /* ---- Request ----------------------------------------------------------------------------------------------------- */
 
+/* Why a decision is made. A later occasion is shown as TOPOLET_OCCASION_MOVE. */
+typedef enum topolet_occasion {
+  TOPOLET_OCCASION_CREATE = 0,  /* a container is created for the first time */
+  TOPOLET_OCCASION_RESTART = 1, /* it is created again after it ended: the next attempt */
+  TOPOLET_OCCASION_RESIZE = 2,  /* what it requests has changed */
+  TOPOLET_OCCASION_MOVE = 3,    /* it could be better off elsewhere: a plugin's wish, or the host's own */
+  TOPOLET_OCCASION_REPAIR = 4,  /* it cannot stay as it is: the machine or its neighbours have changed */
+  TOPOLET_OCCASION_ADOPT = 5    /* it was found running */
+} topolet_occasion;
+
+/* Where the CPUs of an exclusive container come from. A later source is shown as TOPOLET_CPUS_FROM_POOL. */
+typedef enum topolet_cpu_source {
+  TOPOLET_CPUS_FROM_POOL = 0,
+  TOPOLET_CPUS_PREFER_ISOLATED = 1, /* isolated CPUs if they fit, else the pool */
+  TOPOLET_CPUS_FROM_ISOLATED = 2    /* isolated CPUs or none */
+} topolet_cpu_source;
+
+/* Why a container gets no CPUs of its own. A later reason is shown as TOPOLET_SHARED_OTHER. */
+typedef enum topolet_why_shared {
+  TOPOLET_SHARED_NOT = 0, /* it does get them */
+  TOPOLET_SHARED_OTHER = 1,
+  TOPOLET_SHARED_ANNOTATED_NONE = 2,      /* topolet.io/cpus = none */
+  TOPOLET_SHARED_ANNOTATED_SHARED = 3,    /* topolet.io/cpus = shared */
+  TOPOLET_SHARED_BURSTABLE = 4,           /* neither Guaranteed nor annotated */
+  TOPOLET_SHARED_BESTEFFORT = 5,          /* the same */
+  TOPOLET_SHARED_UNKNOWN_DEMAND = 6,      /* it was found, and nobody tells exactly what it requests */
+  TOPOLET_SHARED_FRACTIONAL_REQUEST = 7,  /* Guaranteed, but not for whole CPUs */
+  TOPOLET_SHARED_NO_REQUEST = 8,          /* annotated, but it requests no CPU */
+  TOPOLET_SHARED_UNKNOWN_REQUEST = 9,     /* for 256 CPUs or more, and without a limit */
+  TOPOLET_SHARED_NOTHING_REQUESTED = 10,  /* Burstable by its memory */
+  TOPOLET_SHARED_NO_OWN_REQUEST = 11,     /* its pod has one */
+  TOPOLET_SHARED_ONLY_WHOLE_CPUS = 12,    /* annotated, but it may not have more than it requests */
+  TOPOLET_SHARED_RESERVED_NAMESPACE = 13, /* and not annotated */
+  TOPOLET_SHARED_RULE_NEVER = 14,         /* placement.exclusive = never */
+  TOPOLET_SHARED_RULE_ANNOTATED = 15,     /* placement.exclusive = annotated, and it is not */
+  TOPOLET_SHARED_KUBELET_HANDS_OUT_CPUS = 16,
+  TOPOLET_SHARED_ONLY_AT_CREATION = 17, /* it is being placed anew */
+  TOPOLET_SHARED_NODE_FULL = 18         /* placement.when-full = share */
+} topolet_why_shared;
+
 /* A node set the workload could be placed on. */
 typedef struct topolet_candidate {
   int32_t kind;       /* topolet_domain_kind of the smallest domain with these nodes, else TOPOLET_DOMAIN_MACHINE */
-  uint32_t is_domain; /* 0: a combination of nodes that is no domain */
-  topolet_set nodes;  /* CPU nodes; empty for CPUs that no node covers */
-  topolet_set cpus;   /* allowed CPUs, whoever holds them */
-  /* Those of `cpus` in the pool: exclusive CPUs are taken from them, shared containers run on them. For an exclusive
-   * container that asks for isolated CPUs: those that are isolated and free. For one that gives some of its own back:
-   * those that it has, and what is withheld beside them. */
-  topolet_set free;
-  uint32_t distance; /* sum of SLIT distances over all ordered pairs of its nodes, itself included */
-  uint32_t padding;
+  uint32_t is_domain; /* 0: a combination of nodes that is not a domain */
+  topolet_set nodes;  /* CPU nodes; empty for CPUs outside any node */
+  topolet_set cpus;   /* allowed CPUs, free or not */
+  /* Those of `cpus` in the pool, which exclusive CPUs are taken from and shared containers run on; of a container that
+   * may use the reserved CPUs (placement.reserved-namespaces) also those of them that nobody holds. */
+  topolet_set pool;
+  /* Those of `cpus` that this container may be given, which is what pick() is offered: of an exclusive container free
+   * CPUs of its `cpu_source`, and if it does not grow only those that it had; of a shared one `pool`, or its `keep`. */
+  topolet_set usable;
+  uint32_t distance; /* sum of SLIT distances over all ordered pairs of its nodes, itself included; 10 without nodes */
+  uint32_t reserved;
 } topolet_candidate;
+
+/* Flags of a request. */
+#define TOPOLET_REQUEST_MUST_KEEP 1u     /* the container gets all of `keep`, or is denied */
+#define TOPOLET_REQUEST_STAYS 2u         /* it runs and must be somewhere: a rejection only counts against a place */
+#define TOPOLET_REQUEST_PARTIAL 4u       /* `candidates` are some of those that there are */
+#define TOPOLET_REQUEST_WHOLE_CORES 8u   /* exclusive CPUs are handed out as whole cores (numa.full-pcpus-only) */
+#define TOPOLET_REQUEST_KUBELET_CPUS 16u /* the kubelet hands out CPUs: nothing is exclusive */
+#define TOPOLET_REQUEST_POD_SCOPE 32u    /* a pod's containers share the nodes of its first one (numa.scope) */
+#define TOPOLET_REQUEST_SPREAD_CORES                                              \
+  64u /* exclusive CPUs are spread over cores (numa.distribute-cpus-across-cores) \
+       */
+
+/* Measured load, which no host tells yet. */
+typedef struct topolet_load topolet_load;
 
 /* One decision: what is to be placed, where it could go, and the machine and the ledger at that moment. An immutable
  * snapshot, borrowed for the call. */
 typedef struct topolet_request {
   uint32_t struct_size;
-  uint32_t exclusive;      /* 1: CPUs of its own are asked for */
-  uint32_t exclusive_cpus; /* how many; 0 unless `exclusive` */
-  uint32_t candidate_count;
+  uint32_t exclusive;       /* 1: the container requests exclusive CPUs */
+  uint32_t exclusive_cpus;  /* how many; 0 unless `exclusive` */
+  uint32_t candidate_count; /* 1 or more */
+  /* Single nodes and domains, then combinations of nodes, in an order that depends on the machine alone; the machine is
+   * the last. */
   const topolet_candidate* candidates;
   uint32_t candidate_stride;
-  uint32_t padding;
+  int32_t occasion; /* topolet_occasion */
   const topolet_workload* workload;
   const topolet_topology* topology;
   const topolet_ledger* ledger;
+  int32_t mode;             /* topolet_mode that the container will have */
+  uint32_t flags;           /* TOPOLET_REQUEST_… */
+  int32_t cpu_source;       /* topolet_cpu_source */
+  int32_t why_shared;       /* topolet_why_shared */
+  topolet_set had_cpus;     /* what it has, or had in its last attempt; empty where there was none */
+  topolet_set had_withheld; /* the same */
+  topolet_set had_mems;     /* the same */
+  topolet_set keep;         /* of had_cpus: goes before what policies choose */
+  uint32_t min_shared_cpus; /* so many CPUs stay in the pool (placement.min-shared-cpus) */
+  uint32_t reserved;
+  const topolet_load* load; /* null */
 } topolet_request;
 
 /* ---- Options ----------------------------------------------------------------------------------------------------- */
 
+/* An unknown type counts as TOPOLET_OPTION_STRING. */
 typedef enum topolet_option_type {
   TOPOLET_OPTION_STRING = 0,
-  TOPOLET_OPTION_BOOL = 1,    /* "true" or "false" */
-  TOPOLET_OPTION_INTEGER = 2, /* decimal, within minimum…maximum */
-  TOPOLET_OPTION_CHOICE = 3   /* one of `allowed` */
+  TOPOLET_OPTION_BOOL = 1,     /* "true" or "false" */
+  TOPOLET_OPTION_INTEGER = 2,  /* decimal, within minimum…maximum */
+  TOPOLET_OPTION_CHOICE = 3,   /* one of `allowed` */
+  TOPOLET_OPTION_FLOAT = 4,    /* decimal, such as "0.5", within minimum…maximum */
+  TOPOLET_OPTION_DURATION = 5, /* written as "250ms", "5s", "10m"; the plugin is given milliseconds, decimal */
+  TOPOLET_OPTION_SIZE = 6,     /* written as "64Mi", "2Gi"; the plugin is given bytes, decimal */
+  TOPOLET_OPTION_LIST = 7,     /* items separated by commas; the plugin is given them without the spaces around */
+  TOPOLET_OPTION_CPULIST = 8   /* "0-3,8"; the plugin is given the shortest form, in ascending order */
 } topolet_option_type;
 
-/* One option of the plugin. The host makes the config section, the flag, --help and "did you mean" from it. */
+#define TOPOLET_OPTION_REPEATED                                                                                      \
+  1u                               /* may be given several times; the plugin is given a pair for each, in that order \
+                                    */
+#define TOPOLET_OPTION_REQUIRED 2u /* has no default: a configuration without it is refused */
+#define TOPOLET_OPTION_SECRET 4u   /* its value is shown nowhere, and to no other plugin */
+
+/* One option of the plugin. The host derives the config section, the flag, --help and "did you mean" from it. */
 typedef struct topolet_option {
-  topolet_str name; /* lower case, digits and '-', such as "keep-free" */
-  int32_t type;     /* topolet_option_type */
-  uint32_t padding;
-  topolet_str default_value; /* as it would be written in the config */
+  topolet_str name;          /* lower-case letters, digits and '-', a letter first, 64 at most, such as "keep-free" */
+  int32_t type;              /* topolet_option_type */
+  uint32_t flags;            /* TOPOLET_OPTION_REPEATED, …; unknown ones are ignored */
+  topolet_str default_value; /* as it would be written in the config; empty where it is required */
   topolet_strs allowed;      /* the choices; empty for the other types */
-  int64_t minimum;           /* for integers */
-  int64_t maximum;
-  topolet_str help; /* one sentence */
+  int64_t minimum;           /* for integers and floats; for durations in milliseconds, for sizes in bytes */
+  int64_t maximum;           /* the same; both 0: no bounds */
+  topolet_str help;          /* one sentence */
 } topolet_option;
 
 /* ---- Host -------------------------------------------------------------------------------------------------------- */
 
 typedef struct topolet_host topolet_host;
 
-/* The host as one instance sees it. */
+/* The host as one instance sees it. Lives until exit. */
 struct topolet_host {
   uint32_t struct_size;
-  uint32_t padding;
-  void* context; /* the host's own */
+  uint32_t abi_minor; /* the host's TOPOLET_ABI_MINOR */
+  void* context;      /* the host's own */
 
-  /* The host's capability of this id (such as TOPOLET_LOG_ID), or null if it has none. The host owns the struct; it
-   * lives until destroy() has returned. [any-thread] */
+  /* The host's capability of this id (such as TOPOLET_LOG_ID), or null if it has none. The answer is always the same.
+   * The host owns the struct; it lives until exit. [any-thread] */
   const void* (*get_capability)(const topolet_host* host, topolet_str id);
+
+  topolet_str name;    /* "topoletd", "topolet simulate", "topolet plugin check" */
+  topolet_str version; /* topolet's, such as "1.0.3" */
 };
 
 /* ---- Instance ---------------------------------------------------------------------------------------------------- */
@@ -456,39 +596,54 @@ struct topolet_host {
 typedef struct topolet_error_sink topolet_error_sink;
 struct topolet_error_sink {
   uint32_t struct_size;
-  uint32_t padding;
+  uint32_t reserved;
   void* context; /* the host's own */
 
-  /* Copies the message: one line that names the thing and the way out. The last one counts; beyond 1,024 bytes it is
-   * cut. [control], during create() only */
+  /* Copies the message: one line that says what is wrong and how to correct it. The last call counts; beyond 1,024
+   * bytes the message is cut. [control], during create() only */
   int32_t (*set)(const topolet_error_sink* sink, topolet_str message);
 };
 
-/* A plugin at work. Made and owned by the plugin from create() to destroy(). */
+/* A running instance of a plugin. Owned by the plugin from create() to destroy(). */
 typedef struct topolet_instance topolet_instance;
 struct topolet_instance {
   uint32_t struct_size;
-  uint32_t padding;
+  uint32_t reserved;
   void* context; /* the plugin's own */
 
   /* The plugin's capability of this id (such as TOPOLET_SCORE_ID), or null if it has none; unknown ids are normal. The
-   * plugin owns the struct; it lives until destroy() has returned. Called after create().
+   * answer is always the same. The plugin owns the struct; it lives, unchanged, until destroy() has returned. The host
+   * uses those functions of it that are there and not null. Called after create().
    * [control] */
   const void* (*get_capability)(const topolet_instance* instance, topolet_str id);
 
-  /* Frees the instance and all that belongs to it. No call into it is running and none follows.
+  /* Frees the instance and all that belongs to it, when its own threads have ended. No call into it is running and none
+   * follows.
    * [control] */
   void (*destroy)(const topolet_instance* instance);
 };
 
-/* What an instance is made from. */
+/* What an instance is made for. A later purpose is shown as TOPOLET_PURPOSE_CHECK. */
+typedef enum topolet_purpose {
+  TOPOLET_PURPOSE_RUN = 0,     /* to place containers */
+  TOPOLET_PURPOSE_CHECK = 1,   /* to judge the configuration or the plugin */
+  TOPOLET_PURPOSE_SIMULATE = 2 /* to place containers that do not exist */
+} topolet_purpose;
+
+/* What an instance is created from. Unless its purpose is TOPOLET_PURPOSE_RUN, an instance changes nothing outside
+ * itself: no file, no device, no other process. */
 typedef struct topolet_create_request {
   uint32_t struct_size;
-  uint32_t padding;
-  const topolet_host* host; /* lives until destroy() has returned */
-  topolet_kvs options; /* one value for each option of the table, checked against its type; borrowed for the call */
-  topolet_kvs others;  /* the same of all other plugins that are enabled, each key "ID.OPTION", and the value of
-                          "placement.min-shared-cpus"; borrowed for the call */
+  int32_t purpose; /* topolet_purpose */
+  const topolet_host* host;
+  topolet_kvs options; /* in the order of the table: one value for each option, several for a repeated one, none for a
+                          repeated one that is not given; checked against its type */
+  topolet_kvs configuration; /* all of it, each key "SECTION.KEY", with the defaults, without what is secret; a repeated
+                                key several times, in that order */
+  const topolet_topology* topology; /* the machine as it is now, to judge the options by; null where the host does not
+                                       know it */
+  uint32_t deadline_ms;             /* create() is given up after so long (placement.plugin-timeout); 0: never */
+  uint32_t reserved;
 } topolet_create_request;
 
 /* ---- Entry ------------------------------------------------------------------------------------------------------- */
@@ -500,20 +655,24 @@ typedef struct topolet_plugin_entry {
   uint32_t struct_size; /* sizeof(topolet_plugin_entry) */
   uint32_t abi_minor;   /* TOPOLET_ABI_MINOR */
   uint32_t abi_draft;   /* TOPOLET_ABI_DRAFT */
-  /* What its scores are multiplied with where the configuration has no weight for it, up to TOPOLET_WEIGHT_MAX. 0: 1.
-   */
+  /* The factor for its scores where the configuration sets no weight, up to TOPOLET_WEIGHT_MAX; 0 means 1. */
   uint32_t default_weight;
-  topolet_str id;      /* lower case, digits and '-'; the file is called id.so */
+  topolet_str id;      /* lower-case letters, digits and '-', a letter first, 64 at most; the file's name without .so.
+                          ABI.md lists those that are reserved */
   topolet_str version; /* the plugin's own, for people */
   const topolet_option* options;
   uint32_t option_count;
   uint32_t option_stride;
 
-  /* Makes an instance and stores it in *instance. On failure returns TOPOLET_FAILED, says why through `error`, leaves
+  /* Creates an instance and stores it in *instance. On failure returns TOPOLET_FAILED, says why through `error`, leaves
    * *instance alone and keeps nothing. `request` and `error` are borrowed for the call; the instance stays the
    * plugin's. More than one instance may exist at a time. [control] */
   int32_t (*create)(const topolet_create_request* request, const topolet_error_sink* error,
                     const topolet_instance** instance);
+
+  topolet_str vendor; /* for people, as are the next two; all three may be empty */
+  topolet_str url;
+  topolet_str description; /* one sentence */
 } topolet_plugin_entry;
 
 /* The one symbol a plugin exports. Defined by the plugin, never by the host. */

@@ -15,25 +15,37 @@ extern "C" {
 #define TOPOLET_ADJUST_MAX_FIELDS 64   /* environment variables and annotations together */
 #define TOPOLET_ADJUST_MAX_KEY 256     /* bytes */
 #define TOPOLET_ADJUST_MAX_VALUE 32768 /* bytes */
+#define TOPOLET_ADJUST_MAX_DEVICES 1024
+#define TOPOLET_ADJUST_MAX_TAGS 16
+#define TOPOLET_ADJUST_MAX_TAG 256 /* bytes of a tag's key, with the plugin's id, and of its value */
+
+/* Whom adjust() is asked for. A later one is shown as TOPOLET_ASKS_UPDATE. */
+typedef enum topolet_asks {
+  TOPOLET_ASKS_CREATE = 0,  /* a container that is being created: all setters take effect */
+  TOPOLET_ASKS_UPDATE = 1,  /* one that exists: environment and annotations stay as they are */
+  TOPOLET_ASKS_SANDBOX = 2, /* a pod's sandbox */
+  TOPOLET_ASKS_UNPLACED = 3 /* a container whose CPUs topolet does not choose */
+} topolet_asks;
 
 typedef struct topolet_adjust_request {
   uint32_t struct_size;
   uint32_t candidate;             /* position of the candidate that won in request->candidates */
   const topolet_request* request; /* borrowed for the call, as is this struct */
   int32_t mode;                   /* topolet_mode */
-  uint32_t padding;
-  topolet_set cpus;     /* the CPUs that were chosen; of a shared container those it may use now */
-  topolet_set withheld; /* held for it besides */
-  topolet_set memory;   /* the nodes that mems() may name: those with memory, within the kubelet's bound */
+  int32_t asks;                   /* topolet_asks */
+  topolet_set cpus;               /* the CPUs that were chosen; of a shared container those it may use now */
+  topolet_set withheld;           /* kept idle for it */
+  topolet_set memory;             /* the nodes that mems() may name: those with memory, within the kubelet's bound */
 } topolet_adjust_request;
 
-/* Where adjust() puts its answer. Owned by the host, valid during the call and on its thread only. Setters copy. They
+/* Where adjust() puts its answer. Owned by the host. Outside the call and its thread
+ * its functions do nothing and return TOPOLET_LATE. Setters copy. They
  * return TOPOLET_OK; TOPOLET_INVALID, TOPOLET_OUT_OF_RANGE or TOPOLET_DUPLICATE for a wrong answer, which costs the
- * plugin its vote in this decision; TOPOLET_LATE when the host has given up on the call. */
+ * plugin its vote in this decision; TOPOLET_LATE when the host has abandoned the call. */
 typedef struct topolet_adjust_sink topolet_adjust_sink;
 struct topolet_adjust_sink {
   uint32_t struct_size;
-  uint32_t padding;
+  uint32_t reserved;
   void* context; /* the host's own */
 
   /* Binds the container's memory to these nodes, a part of `memory`. At most once a call. The bindings of several
@@ -57,11 +69,24 @@ struct topolet_adjust_sink {
   /* Says why adjust() is about to return TOPOLET_FAILED. Copies the message.
    * [decision] */
   int32_t (*error)(const topolet_adjust_sink* sink, topolet_str message);
+
+  /* Says that the container uses a device of the topology, by its PCI address or, without one, by the name of the OS
+   * device. Each once a call. Kept as long as the container, and shown to all plugins in its ledger entry and, when it
+   * is placed anew, in its workload: what its environment said is not known any more then.
+   * [decision] */
+  int32_t (*uses)(const topolet_adjust_sink* sink, topolet_str device);
+
+  /* Notes a value for the container, by the key "ID/`key`", where ID is the plugin's. Each key once a call; 1 byte or
+   * more, in UTF-8; the value may be empty. At most TOPOLET_ADJUST_MAX_TAGS. Kept as long as the container and over
+   * restarts of the host, until a later adjust() of this plugin sets any; shown to all plugins in its ledger entry and,
+   * when it is placed anew, in its workload.
+   * [decision] */
+  int32_t (*tag)(const topolet_adjust_sink* sink, topolet_str key, topolet_str value);
 };
 
 typedef struct topolet_adjust {
   uint32_t struct_size;
-  uint32_t padding;
+  uint32_t reserved;
 
   /* Answers for the placement that was chosen. Setting nothing leaves all as it is. `request` and `sink` are borrowed
    * for the call. Returns TOPOLET_OK, or TOPOLET_FAILED to give up its vote.

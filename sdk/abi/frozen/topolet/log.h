@@ -19,10 +19,10 @@ typedef enum topolet_log_level {
 
 typedef struct topolet_log {
   uint32_t struct_size;
-  uint32_t padding;
+  uint32_t reserved;
 
   /* Writes one line, preceded by the plugin's id. Copies the message; beyond 1,024 bytes it is cut. An unknown level
-   * counts as TOPOLET_LOG_INFO. Who writes too much loses lines. [any-thread] */
+   * counts as TOPOLET_LOG_INFO. Lines beyond the limits in ABI.md are dropped. [any-thread] */
   void (*write)(const topolet_host* host, int32_t level, topolet_str message);
 } topolet_log;
 

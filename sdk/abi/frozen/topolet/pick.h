@@ -1,7 +1,7 @@
-/* Capability "topolet.pick/1" of a plugin: its word on which CPUs of the winning candidate are used. Asked for every
- * container that gets a CPU set, exclusive or shared: first which to use, then, when the CPUs are chosen, which others
- * to hold beside them. Who orders CPUs that others have narrowed or divided is asked in between once more for each
- * part. */
+/* Capability "topolet.pick/1" of a plugin: which CPUs of the winning candidate are used. It is called for every
+ * container that gets a CPU set, exclusive or shared: first to ask which CPUs to use, then, when they are chosen, which
+ * others to withhold beside them. A plugin that orders CPUs that others have narrowed or divided is called in between
+ * once more for each part. */
 #ifndef TOPOLET_PICK_H
 #define TOPOLET_PICK_H
 
@@ -14,33 +14,39 @@ extern "C" {
 #define TOPOLET_PICK_ID "topolet.pick/1"
 #define TOPOLET_PICK_MAX_SHARES 1024 /* of at_least in one answer */
 
+/* Which part of the answer takes effect. Stages that are newer than the plugin's abi_minor are not asked. */
+typedef enum topolet_pick_stage {
+  TOPOLET_PICK_CHOOSE = 0, /* narrow() and at_least() */
+  TOPOLET_PICK_ORDER = 1,  /* order(), within what is narrowed */
+  TOPOLET_PICK_REVIEW = 2  /* `chosen` is what was chosen: withhold(), unmet() and reject() */
+} topolet_pick_stage;
+
 typedef struct topolet_pick_request {
   uint32_t struct_size;
   uint32_t candidate;             /* position of the candidate in request->candidates */
   const topolet_request* request; /* borrowed for the call, as is this struct */
   topolet_set usable;             /* CPUs that may be taken (exclusive) or are shared there (not exclusive) */
-  /* Empty while `narrow`, `at_least` and `order` count. Later the CPUs that the container is going to get; `usable` is
-   * then what could be had at first, and `withhold`, `unmet` and `reject` count. */
-  topolet_set chosen;
-  uint32_t count; /* how many CPUs of `usable` are to be taken; 0 if not exclusive */
-  uint32_t padding;
+  topolet_set chosen;             /* TOPOLET_PICK_REVIEW: the CPUs that the container will get; empty before */
+  uint32_t count;                 /* how many CPUs of `usable` are to be taken; 0 if not exclusive */
+  int32_t stage;                  /* topolet_pick_stage */
 } topolet_pick_request;
 
-/* Where pick() puts its answer. Owned by the host, valid during the call and on its thread only. Each setter at most
+/* Where pick() puts its answer. Owned by the host. Outside the call and its thread
+ * its functions do nothing and return TOPOLET_LATE. Each setter at most
  * once a call. Setters copy. They return TOPOLET_OK; TOPOLET_INVALID, TOPOLET_OUT_OF_RANGE or TOPOLET_DUPLICATE for a
- * wrong answer, which costs the plugin its vote in this decision; TOPOLET_LATE when the host has given up on the call.
+ * wrong answer, which costs the plugin its vote in this decision; TOPOLET_LATE when the host has abandoned the call.
  */
 typedef struct topolet_pick_sink topolet_pick_sink;
 struct topolet_pick_sink {
   uint32_t struct_size;
-  uint32_t padding;
+  uint32_t reserved;
   void* context; /* the host's own */
 
   /* Use only these CPUs, a part of `usable`. Narrowings of several plugins intersect; one that would leave too few CPUs
    * is dropped. Nobody can widen. [decision] */
   int32_t (*narrow)(const topolet_pick_sink* sink, topolet_set cpus);
 
-  /* Hold these CPUs of `usable` besides, run on by nobody (idle siblings).
+  /* Withhold these CPUs of `usable` as well: nobody runs on them (idle siblings).
    * [decision] */
   int32_t (*withhold)(const topolet_pick_sink* sink, topolet_set cpus);
 
@@ -56,24 +62,24 @@ struct topolet_pick_sink {
    * [decision] */
   int32_t (*error)(const topolet_pick_sink* sink, topolet_str message);
 
-  /* What the policy is for and cannot be had here, in words. It is audited; if the plugin is required, the candidate
-   * is not taken. Cut beyond 1,024 bytes. [decision] */
+  /* A goal of the policy that cannot be met here, as text. It is audited; if the plugin is required, the candidate is
+   * not used. Cut beyond 1,024 bytes. [decision] */
   int32_t (*unmet)(const topolet_pick_sink* sink, topolet_str what);
 
   /* Take `count` or more of these CPUs, a part of `usable`, as far as there are as many and the container gets as many.
-   * For exclusive containers; ignored for others. May be said several times: what is said first is taken first. What
-   * plugins with more weight say comes before what others say, after all of `narrow` and before `order`. [decision] */
+   * For exclusive containers; ignored for others. May be called several times; earlier calls come first. Plugins with
+   * more weight come before others. It is applied after every `narrow` and before `order`. [decision] */
   int32_t (*at_least)(const topolet_pick_sink* sink, topolet_set cpus, uint32_t count);
 
-  /* The chosen CPUs will not do, for this reason: the candidate is not taken with them. The host chooses once more
-   * without what other plugins picked and don't insist on; if that will not do either, it goes on to the next
-   * candidate. Cut beyond 1,024 bytes. [decision] */
+  /* Rejects the chosen CPUs for this reason. The host chooses once more without those picks of other plugins that are
+   * not required; if the result is rejected, too, it goes on to the next candidate. Cut beyond 1,024 bytes. [decision]
+   */
   int32_t (*reject)(const topolet_pick_sink* sink, topolet_str reason);
 };
 
 typedef struct topolet_pick {
   uint32_t struct_size;
-  uint32_t padding;
+  uint32_t reserved;
 
   /* Answers for the candidate that won. Setting nothing means no preference. `request` and `sink` are borrowed for the
    * call. Returns TOPOLET_OK, or TOPOLET_FAILED to give up its vote.

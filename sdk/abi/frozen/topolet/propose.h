@@ -1,6 +1,6 @@
-/* Capability "topolet.propose/1" of a plugin: node sets that would suit a workload and that the host may not think of.
- * Up to 8 nodes with CPUs every combination of them is a candidate. On larger machines only some are, such as nodes
- * near each other; there, and only there, this is asked before score(). */
+/* Capability "topolet.propose/1" of a plugin: node sets that would suit a workload and may not be among the host's
+ * candidates. Up to 8 nodes with CPUs every combination of them is a candidate. On larger machines only some are, such
+ * as nodes near each other; there, and only there, this is asked before score(). */
 #ifndef TOPOLET_PROPOSE_H
 #define TOPOLET_PROPOSE_H
 
@@ -15,17 +15,18 @@ extern "C" {
 /* How many node sets one call may name. */
 #define TOPOLET_PROPOSE_MAX_SETS 8u
 
-/* Where propose() puts its answers. Owned by the host, valid during the call and on its thread only. */
+/* Where propose() puts its answers. Owned by the host. Outside the call and its thread
+ * its functions do nothing and return TOPOLET_LATE. */
 typedef struct topolet_propose_sink topolet_propose_sink;
 struct topolet_propose_sink {
   uint32_t struct_size;
-  uint32_t padding;
+  uint32_t reserved;
   void* context; /* the host's own */
 
-  /* Wants these nodes, by OS index, to be a candidate. Copies the set. One that is a candidate already, or has a node
-   * without CPUs that the workload may use, is left out without a word. Returns TOPOLET_OK; TOPOLET_INVALID for no
+  /* Adds these nodes, by OS index, as a candidate. Copies the set. It is ignored if it is a candidate already, or if
+   * one of its nodes has no CPUs that the workload may use. Returns TOPOLET_OK; TOPOLET_INVALID for no
    * node, TOPOLET_OUT_OF_RANGE beyond TOPOLET_PROPOSE_MAX_SETS, which drops its proposals in this decision;
-   * TOPOLET_LATE when the host has given up on the call. [decision] */
+   * TOPOLET_LATE when the host has abandoned the call. [decision] */
   int32_t (*nodes)(const topolet_propose_sink* sink, topolet_set nodes);
 
   /* Says why propose() is about to return TOPOLET_FAILED. Copies the message.
@@ -35,7 +36,7 @@ struct topolet_propose_sink {
 
 typedef struct topolet_propose {
   uint32_t struct_size;
-  uint32_t padding;
+  uint32_t reserved;
 
   /* Proposes for the workload of the request, whose candidates are those that there are so far. `request` and `sink`
    * are borrowed for the call. Returns TOPOLET_OK, or TOPOLET_FAILED to propose nothing.

@@ -11,26 +11,28 @@ extern "C" {
 #define TOPOLET_SCORE_ID "topolet.score/1"
 
 typedef enum topolet_verdict_kind {
-  TOPOLET_VERDICT_ABSTAIN = 0, /* no opinion; what a candidate has that was not set */
+  TOPOLET_VERDICT_ABSTAIN = 0, /* no opinion; the verdict on candidates that are not set */
   TOPOLET_VERDICT_REJECT = 1,  /* must not be used */
   TOPOLET_VERDICT_SCORE = 2    /* how good it is */
 } topolet_verdict_kind;
 
-/* Scores reach from -100 to 100. 100 is must-like, 10 a taste. */
+/* Scores range from -100 to 100: 100 is almost a requirement, 10 a mild preference, 0 none. */
 #define TOPOLET_SCORE_MIN (-100)
 #define TOPOLET_SCORE_MAX 100
 
-/* Where score() puts its answers. Owned by the host, valid during the call and on its thread only. */
+/* Where score() puts its answers. Owned by the host. Outside the call and its thread
+ * its functions do nothing and return TOPOLET_LATE. */
 typedef struct topolet_score_sink topolet_score_sink;
 struct topolet_score_sink {
   uint32_t struct_size;
-  uint32_t padding;
+  uint32_t reserved;
   void* context; /* the host's own */
 
   /* Sets the verdict on the candidate at this position, once. `score` counts for TOPOLET_VERDICT_SCORE only. `reason`
    * is for people: what was looked at and found; it is copied, and cut beyond 1,024 bytes. Returns TOPOLET_OK;
    * TOPOLET_UNKNOWN, TOPOLET_DUPLICATE, TOPOLET_OUT_OF_RANGE or TOPOLET_INVALID for a wrong answer, which costs the
-   * plugin its vote in this decision; TOPOLET_LATE when the host has given up on the call. [decision] */
+   * plugin its vote in this decision; TOPOLET_UNSUPPORTED for a kind that the host does not know, which is an
+   * abstention; TOPOLET_LATE when the host has abandoned the call. [decision] */
   int32_t (*set)(const topolet_score_sink* sink, uint32_t candidate, int32_t kind, int32_t score, topolet_str reason);
 
   /* Says why score() is about to return TOPOLET_FAILED. Copies the message.
@@ -40,7 +42,7 @@ struct topolet_score_sink {
 
 typedef struct topolet_score {
   uint32_t struct_size;
-  uint32_t padding;
+  uint32_t reserved;
 
   /* Scores all candidates of the request. Candidates it does not set are abstained from. `request` and `sink` are
    * borrowed for the call. Returns TOPOLET_OK, or TOPOLET_FAILED to give up its vote in this decision.

@@ -76,18 +76,14 @@ class Picks {
   }
   void reason(std::string_view why) { sink_.reason(&sink_, borrow(why)); }
   /// Reports a goal of this policy that cannot be met here.
-  void unmet(std::string_view what) {
-    if (TOPOLET_HAS(&sink_, unmet)) sink_.unmet(&sink_, borrow(what));
-  }
+  void unmet(std::string_view what) { sink_.unmet(&sink_, borrow(what)); }
   /// Take at least `count` of these CPUs, or as many as there are. May be called several times; earlier calls come
   /// first.
   void at_least(topolet_set cpus, std::size_t count) {
-    if (TOPOLET_HAS(&sink_, at_least)) sink_.at_least(&sink_, cpus, static_cast<std::uint32_t>(count));
+    sink_.at_least(&sink_, cpus, static_cast<std::uint32_t>(count));
   }
   /// Rejects the chosen CPUs.
-  void reject(std::string_view reason) {
-    if (TOPOLET_HAS(&sink_, reject)) sink_.reject(&sink_, borrow(reason));
-  }
+  void reject(std::string_view reason) { sink_.reject(&sink_, borrow(reason)); }
 
  private:
   const topolet_pick_sink& sink_;
@@ -103,10 +99,10 @@ class Adjustments {
     sink_.annotation(&sink_, borrow(key), borrow(value));
   }
   void reason(std::string_view why) { sink_.reason(&sink_, borrow(why)); }
-  /// By PCI address or, without one, the name of the OS device. A host that does not know this function is not told.
-  void uses(std::string_view device) {
-    if (TOPOLET_HAS(&sink_, uses)) sink_.uses(&sink_, borrow(device));
-  }
+  /// Notes a value for the container, shown to all plugins as "ID/`key`".
+  void tag(std::string_view key, std::string_view value) { sink_.tag(&sink_, borrow(key), borrow(value)); }
+  /// By PCI address or, without one, the name of the OS device.
+  void uses(std::string_view device) { sink_.uses(&sink_, borrow(device)); }
 
  private:
   const topolet_adjust_sink& sink_;
@@ -118,11 +114,15 @@ class Wishes {
   explicit Wishes(const topolet_tick_sink& sink) : sink_(sink) {}
   /// `entry` is a position in the ledger's entries. The container stays on the nodes it is on.
   void replace(std::size_t entry, std::string_view reason) { ask(entry, 0, reason); }
-  void replace_on_other_nodes(std::size_t entry, std::string_view reason) { ask(entry, 1, reason); }
+  void replace_on_other_nodes(std::size_t entry, std::string_view reason) {
+    ask(entry, TOPOLET_REPLACE_OTHER_NODES, reason);
+  }
+  /// `flags`: any of TOPOLET_REPLACE_….
+  void replace(std::size_t entry, std::uint32_t flags, std::string_view reason) { ask(entry, flags, reason); }
 
  private:
-  void ask(std::size_t entry, std::uint32_t move_nodes, std::string_view reason) {
-    sink_.replace(&sink_, static_cast<std::uint32_t>(entry), move_nodes, borrow(reason));
+  void ask(std::size_t entry, std::uint32_t flags, std::string_view reason) {
+    sink_.replace(&sink_, static_cast<std::uint32_t>(entry), flags, borrow(reason));
   }
   const topolet_tick_sink& sink_;
 };

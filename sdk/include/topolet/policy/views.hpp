@@ -183,7 +183,7 @@ inline Array<topolet_os_device> os_devices(const topolet_topology& topology) {
 }
 
 /// All CPUs that any candidate of the request has: `set` is &topolet_candidate::cpus for the allowed CPUs or
-/// &topolet_candidate::free for those that are in the pool.
+/// &topolet_candidate::usable for those that the container may be given.
 inline Set union_of_candidates(const topolet_request& request, topolet_set topolet_candidate::*set) {
   Set all;
   for (const topolet_candidate& candidate : candidates(request)) all |= candidate.*set;
@@ -206,19 +206,20 @@ inline std::string_view value_of(topolet_kvs pairs, std::string_view key) {
 /// The values of the options that a policy is created with.
 class Options {
  public:
-  explicit Options(topolet_kvs values, topolet_kvs others = {nullptr, 0}, const topolet_topology* machine = nullptr)
-      : values_(values), others_(others), machine_(machine) {}
+  explicit Options(topolet_kvs values, topolet_kvs configuration = {nullptr, 0},
+                   const topolet_topology* machine = nullptr)
+      : values_(values), configuration_(configuration), machine_(machine) {}
   /// The value of an option in the plugin's table; empty for a name that is not in the table.
   std::string_view operator[](std::string_view name) const { return value_of(values_, name); }
   /// The value of another plugin's option, "ID.OPTION", or of "placement.min-shared-cpus" and
   /// "placement.isolated"; empty if that plugin is not enabled or has no such option.
-  std::string_view of_other(std::string_view name) const { return value_of(others_, name); }
+  std::string_view of_other(std::string_view name) const { return value_of(configuration_, name); }
   /// The machine as it is when the policy is created, to judge the options by; null where the host does not know it.
   const topolet_topology* machine() const { return machine_; }
 
  private:
   topolet_kvs values_;
-  topolet_kvs others_;
+  topolet_kvs configuration_;
   const topolet_topology* machine_;
 };
 

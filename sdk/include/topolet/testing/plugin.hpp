@@ -102,9 +102,14 @@ class Plugin {
       throw std::invalid_argument("a value is given for an option that is not in the plugin's table");
     std::vector<topolet_kv> of_others;
     for (const auto& [name, value] : others) of_others.push_back({borrow(name), borrow(value)});
-    const topolet_create_request request{
-        sizeof(request), 0, host.view(), {options.data(), options.size()}, {of_others.data(), of_others.size()},
-        nullptr};
+    const topolet_create_request request{sizeof(request),
+                                         0,
+                                         host.view(),
+                                         {options.data(), options.size()},
+                                         {of_others.data(), of_others.size()},
+                                         nullptr,
+                                         0,
+                                         0};
     std::string why = "no reason given";
     const topolet_error_sink sink{sizeof(sink), 0, &why, [](const topolet_error_sink* to, topolet_str message) {
                                     *static_cast<std::string*>(to->context) = text(message);
@@ -162,15 +167,15 @@ class Plugin {
   /// withhold beside them.
   Picked pick(const Request& request, std::size_t candidate, const Set& chosen = {}) {
     sinks::PickAnswer answer;
-    answer.usable = candidates(request.view())[candidate].free;
+    answer.usable = candidates(request.view())[candidate].usable;
     const topolet_pick_sink sink = sinks::sink_into(answer);
     const topolet_pick_request asked{sizeof(asked),
                                      static_cast<std::uint32_t>(candidate),
                                      &request.view(),
-                                     candidates(request.view())[candidate].free,
+                                     candidates(request.view())[candidate].usable,
                                      chosen.view(),
                                      request.view().exclusive_cpus,
-                                     0};
+                                     chosen.empty() ? TOPOLET_PICK_CHOOSE : TOPOLET_PICK_REVIEW};
     return finish(answer, capability<topolet_pick>(TOPOLET_PICK_ID).pick(instance_, &asked, &sink));
   }
 
@@ -199,8 +204,20 @@ class Plugin {
     const Workload workload(shown);
     sinks::Answer<bool> answer;
     const topolet_event_sink sink = sinks::sink_into(answer);
-    const topolet_event event{sizeof(event),   kind,         &workload.view(), TOPOLET_MODE_EXCLUSIVE, 0, cpus.view(),
-                              withheld.view(), {nullptr, 0}, &machine.view()};
+    const topolet_event event{sizeof(event),
+                              kind,
+                              &workload.view(),
+                              TOPOLET_MODE_EXCLUSIVE,
+                              0,
+                              cpus.view(),
+                              withheld.view(),
+                              {nullptr, 0},
+                              &machine.view(),
+                              0,
+                              {},
+                              {},
+                              0,
+                              0};
     host_.may_write_ = true;
     const std::int32_t status = capability<topolet_events>(TOPOLET_EVENTS_ID).notify(instance_, &event, &sink);
     host_.may_write_ = false;
@@ -211,7 +228,7 @@ class Plugin {
     sinks::TickAnswer answer;
     answer.ledger = &ledger.view();
     const topolet_tick_sink sink = sinks::sink_into(answer);
-    const topolet_tick_request request{sizeof(request), 0, now_ms, &machine.view(), &ledger.view()};
+    const topolet_tick_request request{sizeof(request), 0, now_ms, &machine.view(), &ledger.view(), nullptr};
     host_.may_write_ = true;
     const std::int32_t status = capability<topolet_tick>(TOPOLET_TICK_ID).tick(instance_, &request, &sink);
     host_.may_write_ = false;

@@ -132,8 +132,29 @@ class Ledger {
   Ledger& add(const Container& container, topolet_mode mode, const Set& cpus, const Set& withheld, const Set& mems) {
     const topolet_workload& workload = workloads_.emplace_back(container).view();
     const auto keep = [this](const Set& set) { return sets_.emplace_back(set).view(); };
-    entries_.push_back({workload.pod_uid, workload.container_name, workload.attempt, workload.qos, mode, 0, keep(cpus),
-                        keep(withheld), keep(mems), workload.demand, workload.settings, workload.used_devices});
+    entries_.push_back({workload.pod_uid,
+                        workload.container_name,
+                        workload.attempt,
+                        workload.qos,
+                        mode,
+                        0,
+                        keep(cpus),
+                        keep(withheld),
+                        keep(mems),
+                        workload.demand,
+                        workload.settings,
+                        workload.used_devices,
+                        workload.pod_name,
+                        workload.pod_namespace,
+                        workload.sandbox_id,
+                        workload.container_id,
+                        workload.runtime_handler,
+                        workload.pod_labels,
+                        workload.pod_annotations,
+                        workload.annotations,
+                        workload.tags,
+                        workload.devices,
+                        workload.cdi_devices});
     refresh();
     return *this;
   }
@@ -203,6 +224,8 @@ class Request {
     view_.exclusive = exclusive_cpus > 0 ? 1 : 0;
     view_.exclusive_cpus = exclusive_cpus;
     view_.candidate_stride = sizeof(topolet_candidate);
+    view_.mode = exclusive_cpus > 0 ? TOPOLET_MODE_EXCLUSIVE : TOPOLET_MODE_SHARED;
+    view_.why_shared = exclusive_cpus > 0 ? TOPOLET_SHARED_NOT : TOPOLET_SHARED_OTHER;
     view_.workload = &workload_.view();
     view_.topology = &machine.view();
     view_.ledger = &ledger.view();
@@ -231,7 +254,8 @@ class Request {
  private:
   void add(std::int32_t kind, std::uint32_t is_domain, const Set& nodes, const Set& cpus) {
     const auto keep = [this](const Set& set) { return sets_.emplace_back(set).view(); };
-    candidates_.push_back({kind, is_domain, keep(nodes), keep(cpus), keep(cpus & ledger_.pool()), distance(nodes), 0});
+    candidates_.push_back({kind, is_domain, keep(nodes), keep(cpus), keep(cpus & ledger_.pool()),
+                           keep(cpus & ledger_.pool()), distance(nodes), 0});
   }
 
   std::uint32_t distance(const Set& among) const {
