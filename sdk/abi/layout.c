@@ -187,11 +187,17 @@ VALUE(TOPOLET_QOS_GUARANTEED, 0);
 VALUE(TOPOLET_QOS_BURSTABLE, 1);
 VALUE(TOPOLET_QOS_BESTEFFORT, 2);
 
+SIZE(topolet_certainty, 4);
+VALUE(TOPOLET_CERTAINTY_TOLD, 0);
+VALUE(TOPOLET_CERTAINTY_ESTIMATED, 1);
+VALUE(TOPOLET_CERTAINTY_UNKNOWN, 2);
+VALUE(TOPOLET_CERTAINTY_OF_POD, 3);
+
 SIZE(topolet_huge_page_limit, 24);
 FIELD(topolet_huge_page_limit, page_size, 0, 16, topolet_str);
 FIELD(topolet_huge_page_limit, bytes, 16, 8, int64_t);
 
-SIZE(topolet_demand, 56);
+SIZE(topolet_demand, 64);
 FIELD(topolet_demand, struct_size, 0, 4, uint32_t);
 FIELD(topolet_demand, memory_request_estimated, 4, 4, uint32_t);
 FIELD(topolet_demand, cpu_request_milli, 8, 8, int64_t);
@@ -201,6 +207,8 @@ FIELD(topolet_demand, memory_limit_bytes, 32, 8, int64_t);
 FIELD(topolet_demand, huge_page_limits, 40, 8, const topolet_huge_page_limit*);
 FIELD(topolet_demand, huge_page_limit_count, 48, 4, uint32_t);
 FIELD(topolet_demand, huge_page_limit_stride, 52, 4, uint32_t);
+FIELD(topolet_demand, cpu_request_certainty, 56, 4, int32_t);
+FIELD(topolet_demand, reserved, 60, 4, uint32_t);
 
 SIZE(topolet_workload, 336);
 FIELD(topolet_workload, struct_size, 0, 4, uint32_t);

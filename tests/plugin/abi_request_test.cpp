@@ -156,7 +156,7 @@ TEST(AbiRequest, ShowsTheWorkload) {
   workload.kubelet_mems = NodeSet{1};
   workload.devices = {"/dev/a", "/dev/b"};
   workload.cdi_devices = {"vendor.com/gpu=0"};
-  workload.env = {{"KEY", "secret"}, {"KEY", "again"}};
+  workload.env = {{"KEY", "secret"}, {"FIRST", ""}, {"KEY", "again"}};
   workload.pod_labels = {{"app", "web"}};
   workload.pod_annotations = {{"topolet.io/cpus", "none"}};
   workload.annotations = {{"mine", "yes"}};

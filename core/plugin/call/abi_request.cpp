@@ -1,6 +1,7 @@
 #include "core/plugin/call/abi_request.hpp"
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 namespace topolet::plugin {
@@ -13,6 +14,10 @@ static_assert(static_cast<int>(topology::DomainKind::kMachine) == TOPOLET_DOMAIN
 static_assert(static_cast<int>(placement::Qos::kGuaranteed) == TOPOLET_QOS_GUARANTEED);
 static_assert(static_cast<int>(placement::Qos::kBurstable) == TOPOLET_QOS_BURSTABLE);
 static_assert(static_cast<int>(placement::Qos::kBestEffort) == TOPOLET_QOS_BESTEFFORT);
+static_assert(static_cast<int>(placement::Certainty::kTold) == TOPOLET_CERTAINTY_TOLD);
+static_assert(static_cast<int>(placement::Certainty::kEstimated) == TOPOLET_CERTAINTY_ESTIMATED);
+static_assert(static_cast<int>(placement::Certainty::kUnknown) == TOPOLET_CERTAINTY_UNKNOWN);
+static_assert(static_cast<int>(placement::Certainty::kOfPod) == TOPOLET_CERTAINTY_OF_POD);
 static_assert(static_cast<int>(placement::Mode::kExclusive) == TOPOLET_MODE_EXCLUSIVE);
 static_assert(static_cast<int>(placement::Mode::kShared) == TOPOLET_MODE_SHARED);
 static_assert(static_cast<int>(placement::Mode::kReserved) == TOPOLET_MODE_RESERVED);
@@ -136,6 +141,13 @@ std::int32_t qos_of(placement::Qos qos) {
   return static_cast<std::int32_t>(qos == placement::Qos::kUnknown ? placement::Qos::kBurstable : qos);
 }
 
+/// Returns the variables as a process finds them: by name, and of those of one name the last.
+std::map<std::string_view, std::string_view> canonical_env(const placement::Workload& workload) {
+  std::map<std::string_view, std::string_view> variables;
+  for (const auto& [name, value] : workload.env) variables[name] = value;
+  return variables;
+}
+
 const topolet_demand* lend_demand(LentBlock& block, const placement::Demand& demand) {
   const auto* limits =
       copy_each<topolet_huge_page_limit>(block, demand.hugepage_limit_bytes, [&block](const auto& one) {
@@ -144,7 +156,8 @@ const topolet_demand* lend_demand(LentBlock& block, const placement::Demand& dem
   return block.copy_struct(
       topolet_demand{sizeof(topolet_demand), demand.memory_request_estimated ? 1U : 0U, demand.cpu_request_milli,
                      demand.cpu_limit_milli, demand.memory_request_bytes, demand.memory_limit_bytes, limits,
-                     static_cast<std::uint32_t>(demand.hugepage_limit_bytes.size()), sizeof(topolet_huge_page_limit)});
+                     static_cast<std::uint32_t>(demand.hugepage_limit_bytes.size()), sizeof(topolet_huge_page_limit),
+                     static_cast<std::int32_t>(demand.cpu_request_certainty), 0});
 }
 
 /// Copies the ledger's entries of containers. Parts that are equal to those of the previous entry are copied once:
@@ -366,7 +379,7 @@ const topolet_workload* lend_workload(LentBlock& block, const placement::Workloa
       block.copy(workload.kubelet_mems),
       block.copy(workload.devices),
       block.copy(workload.cdi_devices),
-      with_env ? block.copy_pairs(workload.env) : topolet_kvs{nullptr, 0},
+      with_env ? block.copy_pairs(canonical_env(workload)) : topolet_kvs{nullptr, 0},
       block.copy_pairs(workload.pod_labels),
       block.copy_pairs(workload.pod_annotations),
       block.copy_pairs(workload.annotations),

@@ -313,12 +313,21 @@ typedef struct topolet_topology {
 
 /* ---- Workload ---------------------------------------------------------------------------------------------------- */
 
-/* A later class is shown as TOPOLET_QOS_BESTEFFORT. */
+/* A later class is shown as TOPOLET_QOS_BESTEFFORT, and the class of a container that was found and of which nobody
+ * tells it as TOPOLET_QOS_BURSTABLE. */
 typedef enum topolet_qos {
   TOPOLET_QOS_GUARANTEED = 0,
   TOPOLET_QOS_BURSTABLE = 1,
   TOPOLET_QOS_BESTEFFORT = 2
 } topolet_qos;
+
+/* How sure an amount is. A later one is shown as TOPOLET_CERTAINTY_UNKNOWN. */
+typedef enum topolet_certainty {
+  TOPOLET_CERTAINTY_TOLD = 0,      /* as it was asked for */
+  TOPOLET_CERTAINTY_ESTIMATED = 1, /* at most so much: what the kernel shows is rounded */
+  TOPOLET_CERTAINTY_UNKNOWN = 2,   /* nobody tells: the amount is what the host counts for it */
+  TOPOLET_CERTAINTY_OF_POD = 3     /* it requests none of its own: what its pod requests beyond its other containers */
+} topolet_certainty;
 
 typedef struct topolet_huge_page_limit {
   topolet_str page_size; /* as the CRI writes it, such as "2MB" */
@@ -335,6 +344,8 @@ typedef struct topolet_demand {
   const topolet_huge_page_limit* huge_page_limits;
   uint32_t huge_page_limit_count;
   uint32_t huge_page_limit_stride;
+  int32_t cpu_request_certainty; /* topolet_certainty */
+  uint32_t reserved;
 } topolet_demand;
 
 /* One container that is to be placed. */
@@ -396,7 +407,7 @@ typedef struct topolet_ledger_entry {
   topolet_set mems;     /* empty: not bound */
   const topolet_demand* demand;
   topolet_kvs settings;      /* as in topolet_workload */
-  topolet_strs used_devices; /* what plugins said that it uses: see topolet_adjust_sink */
+  topolet_strs used_devices; /* what plugins said that it uses, in that order: see topolet_adjust_sink */
   topolet_str pod_name;
   topolet_str pod_namespace;
   topolet_str sandbox_id;
@@ -612,8 +623,8 @@ struct topolet_instance {
   void* context; /* the plugin's own */
 
   /* The plugin's capability of this id (such as TOPOLET_SCORE_ID), or null if it has none; unknown ids are normal. The
-   * answer is always the same. The plugin owns the struct; it lives, unchanged, until destroy() has returned. The host
-   * uses those functions of it that are there and not null. Called after create().
+   * answer is always the same. The plugin owns the struct; it lives, unchanged, until destroy() has returned. Functions
+   * that came after its first release may be missing or null. Called after create().
    * [control] */
   const void* (*get_capability)(const topolet_instance* instance, topolet_str id);
 

@@ -33,7 +33,7 @@ typedef struct topolet_event {
   uint32_t struct_size;
   int32_t kind;                     /* topolet_event_kind */
   const topolet_workload* workload; /* borrowed for the call, as is this struct; `env` is always empty */
-  int32_t mode;                     /* topolet_mode */
+  int32_t mode;                     /* topolet_mode; of what was denied or is unpinned, the one that it asked for */
   uint32_t flags;                   /* TOPOLET_EVENT_ADOPTED, … */
   topolet_set cpus;
   topolet_set withheld;
