@@ -54,11 +54,12 @@
 
 #include <stddef.h>
 #include <stdint.h>
-#include <string.h>
 
 #if UINTPTR_MAX != 0xffffffffffffffffu
 #error "topolet's plugin ABI is for 64-bit machines"
 #endif
+
+#include <string.h>
 
 #ifdef __cplusplus
 extern "C" {
