@@ -227,6 +227,8 @@ void add_devices(const MachineDescription& description, Topology& topology) {
     topology.pci_devices.push_back(description.pci_devices[from]);
   }
   topology.os_devices = description.os_devices;
+  std::stable_sort(topology.os_devices.begin(), topology.os_devices.end(),
+                   [](const OsDevice& a, const OsDevice& b) { return a.name < b.name; });
   for (OsDevice& device : topology.os_devices) {
     if (device.pci_device != kNoPosition) device.pci_device = position[device.pci_device];
   }

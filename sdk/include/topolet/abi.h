@@ -276,7 +276,9 @@ typedef struct topolet_topology {
   const topolet_node* nodes; /* by ascending os_index */
   uint32_t node_count;
   uint32_t node_stride;
-  const topolet_domain* domains; /* by ascending kind, those of a kind by their lowest CPU */
+  /* Nodes by ascending os_index, then dies and packages by their lowest CPU, then the machine; without those that have
+   * the nodes of an earlier one. CPUs outside any node are one more, the first, without nodes. */
+  const topolet_domain* domains;
   uint32_t domain_count;
   uint32_t domain_stride;
 

@@ -111,7 +111,8 @@ static const topolet_instance* create(const topolet_plugin_entry* entry, const t
     options[i].key = option->name;
     options[i].value = option->default_value;
   }
-  const topolet_create_request request = {sizeof(request), 0, host, {options, entry->option_count}, {NULL, 0}, NULL, 0, 0};
+  const topolet_create_request request = {sizeof(request), 0,    host, {options, entry->option_count},
+                                          {NULL, 0},       NULL, 0,    0};
   const topolet_error_sink errors = {sizeof(errors), 0, NULL, hear_error};
   const topolet_instance* instance = NULL;
   CHECK(entry->create(&request, &errors, &instance) == TOPOLET_OK && instance != NULL, "create");
@@ -196,9 +197,9 @@ static void ask_about_two_nodes(const topolet_instance* instance) {
                                  .entry_count = 1,
                                  .entry_stride = sizeof(topolet_ledger_entry)};
   const topolet_candidate candidates[kCandidates] = {
-      {TOPOLET_DOMAIN_NODE, 1, SET(kNode0), SET(kLow), SET(kFreeLow), 10, 0},
-      {TOPOLET_DOMAIN_NODE, 1, SET(kNode1), SET(kHigh), SET(kHigh), 10, 0},
-      {TOPOLET_DOMAIN_PACKAGE, 1, SET(kNodes), SET(kAll), SET(kPool), 62, 0}};
+      {TOPOLET_DOMAIN_NODE, 1, SET(kNode0), SET(kLow), SET(kFreeLow), SET(kFreeLow), 10, 0},
+      {TOPOLET_DOMAIN_NODE, 1, SET(kNode1), SET(kHigh), SET(kHigh), SET(kHigh), 10, 0},
+      {TOPOLET_DOMAIN_PACKAGE, 1, SET(kNodes), SET(kAll), SET(kPool), SET(kPool), 62, 0}};
   const topolet_request request = {.struct_size = sizeof(request),
                                    .exclusive = 1,
                                    .exclusive_cpus = 2,
@@ -214,7 +215,8 @@ static void ask_about_two_nodes(const topolet_instance* instance) {
 int main(int argc, char** argv) {
   CHECK(argc >= 2, "usage: sdk_frozen_host PLUGIN.so [WORDS]");
   wanted = argc > 2 ? argv[2] : NULL;
-  const topolet_host host = {sizeof(host), 0, NULL, get_host_capability};
+  const topolet_host host = {sizeof(host),        TOPOLET_ABI_MINOR,     NULL,
+                             get_host_capability, TOPOLET_STR("frozen"), TOPOLET_STR("1")};
   const topolet_instance* instance = create(load(argv[1]), &host);
   ask_about_two_nodes(instance);
   instance->destroy(instance);

@@ -32,4 +32,7 @@ extern const topolet_plugin_entry topolet_plugin_v1 = {sizeof(topolet_plugin_ent
                                                        nullptr,
                                                        0,
                                                        0,
-                                                       &create};
+                                                       &create,
+                                                       {nullptr, 0},
+                                                       {nullptr, 0},
+                                                       {nullptr, 0}};
