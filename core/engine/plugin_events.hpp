@@ -1,9 +1,9 @@
-// Reports transitions to the plugins.
+// Reports to the plugins what transitions do to containers and pods.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
-#include <optional>
 
 #include "core/engine/loop.hpp"
 #include "core/engine/planning/placer.hpp"
@@ -25,15 +25,23 @@ class PluginEvents final : public Observer {
   /// Subscribes itself.
   PluginEvents(Committer& committer, Deps deps);
 
-  /// Tells of all that a ledger from the store holds already.
+  /// Tells of all that a ledger from the store holds already, as adopted.
   void publish_known(const Ledger& ledger);
 
   void on_durable(const Transition& transition) override;
 
  private:
-  void publish(plugin::ContainerEvent::Kind kind, const Allocation& allocation);
+  using Kind = plugin::ContainerEvent::Kind;
+
+  void tell_of(const Change& change);
+  void tell_of_placed(const Allocation& allocation, bool is_found);
+  void tell_of_released(const Change& change);
+  void tell_of_denied(const placement::Workload& workload, const std::string& reason);
+  void tell_of_removed(const operations::Sandbox& sandbox);
+  void publish(plugin::ContainerEvent container_event);
 
   const Deps deps_;
+  std::uint64_t last_sequence_ = 0;
 };
 
 }  // namespace topolet::engine

@@ -183,7 +183,9 @@ TOPOLET_FIELDS_OF(placement::Decision)
 TOPOLET_END_OF_FIELDS
 
 TOPOLET_FIELDS_OF(plugin::ContainerEvent)
-  field("what", &T::kind), field("workload", &T::workload), field("placement", &T::placement)
+  field("what", &T::kind), field("workload", &T::workload), field("placement", &T::placement),
+  field("sequence", &T::sequence), field("container_id", &T::container_id), field("reason", &T::reason),
+  field("exit_code", &T::exit_code), field("adopted", &T::adopted)
 TOPOLET_END_OF_FIELDS
 
 TOPOLET_FIELDS_OF(plugin::MoveRequest)

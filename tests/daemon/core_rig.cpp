@@ -114,7 +114,8 @@ void CoreRig::settle() const {
 }
 
 void CoreRig::record_event(const plugin::ContainerEvent& container_event) {
-  constexpr std::array<const char*, 5> kNames = {"placed", "started", "moved", "resized", "released"};
+  constexpr std::array<const char*, 9> kNames = {"placed", "started",     "moved",  "resized", "released",
+                                                 "exited", "pod removed", "denied", "unpinned"};
   MutexLock lock(mutex_);
   published_events_.push_back(std::string(kNames.at(static_cast<std::size_t>(container_event.kind))) + ' ' +
                               container_event.workload.pod_name + ' ' + container_event.placement.cpus.to_string());

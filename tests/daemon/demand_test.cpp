@@ -207,7 +207,7 @@ TEST(CrashHold, IsToldToPluginsAsTheEndOfTheContainer) {
   const std::string own = rig.run({.pod = "own", .cpus = 1});
   rig.runtime().exit(own, 3);
   rig.list();
-  const Strings expected = {"placed own 0", "started own 0", "released own 0"};
+  const Strings expected = {"placed own 0", "started own 0", "exited own 0", "released own 0"};
   EXPECT_TRUE(CoreRig::eventually([&] { return rig.published_events() == expected; }))
       << ::testing::PrintToString(rig.published_events());
 }

@@ -281,8 +281,8 @@ TEST(Engine, TellsPluginsWhatHappensToContainers) {
   const std::string own = rig.run({.pod = "own", .cpus = 1});
   EXPECT_TRUE(rig.stop_container(own).ok());
   const std::vector<std::string> expected = {"placed shared 0-3", "started shared 0-3", "moved shared 1-3",
-                                             "placed own 0",      "started own 0",      "released own 0",
-                                             "moved shared 0-3"};
+                                             "placed own 0",      "started own 0",      "exited own 0",
+                                             "released own 0",    "moved shared 0-3"};
   EXPECT_TRUE(CoreRig::eventually([&] { return rig.published_events() == expected; }))
       << ::testing::PrintToString(rig.published_events());
   rig.stop();

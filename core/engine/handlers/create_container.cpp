@@ -137,6 +137,7 @@ void CreateContainer::commit_foreign(const operations::Outcome& outcome) {
   log_warnings();
   event::Adopted noted{workload_, plan, container, AuditEvent::kForeign, {}, {}};
   noted.warnings = warnings_;
+  noted.is_created = true;
   deps_.committer.commit(std::move(noted), [self = shared_from_this()] { self->operation_->answer(); });
 }
 

@@ -108,6 +108,11 @@ std::int64_t Draft::record_event(AuditEntry audit, std::optional<Allocation> sub
   return next_decision_++;
 }
 
+void Draft::count_repeated_denial(std::int64_t decision, placement::Workload workload, std::string reason) {
+  drop_secrets(workload);
+  transition_.repeated.push_back({decision, std::move(workload), std::move(reason)});
+}
+
 /// Its next attempt is given the same CPUs if they are free then.
 void Draft::remember_former(const Allocation& ended) {
   if (!ended.is_exclusive() || ledger_.pods().count(ended.workload.key.sandbox_id) == 0) return;
@@ -148,7 +153,9 @@ void Draft::put_pod(Pod pod) {
   transition_.pods.push_back({std::move(id), std::move(pod)});
 }
 
-void Draft::forget_pod(const std::string& sandbox_id) { transition_.pods.push_back({sandbox_id, std::nullopt}); }
+void Draft::forget_pod(const std::string& sandbox_id) {
+  transition_.pods.push_back({sandbox_id, std::nullopt, pod(sandbox_id).sandbox});
+}
 
 /// True if nobody holds other CPUs alone than before: then nothing follows from the change for anybody else.
 bool Draft::keeps_pool() const {

@@ -32,6 +32,10 @@ class Draft {
   /// The same as a decision of its own, in the place of the one before, or of `supersedes`.
   void put(Allocation after, AuditEntry audit, std::optional<std::int64_t> supersedes = std::nullopt);
   void set_outcome(const placement::ContainerKey& key, Outcome outcome);
+  /// It has ended by itself, with this code.
+  void set_exit_code(const placement::ContainerKey& key, std::int32_t code) { change_of(key).exit_code = code; }
+  /// It was found in the runtime.
+  void mark_found(const placement::ContainerKey& key) { change_of(key).is_found = true; }
   /// Ends an allocation, if there is one. An empty `cause`: its decision is superseded by another's.
   void end(const placement::ContainerKey& key, const std::string& cause);
 
@@ -40,7 +44,8 @@ class Draft {
 
   /// Returns the number that the audit knows it by.
   std::int64_t record_event(AuditEntry audit, std::optional<Allocation> subject = std::nullopt);
-  void count_repeated_denial(std::int64_t decision) { transition_.repeated.push_back({decision}); }
+  /// Counts one more of the denial that is `decision`; its secrets are dropped.
+  void count_repeated_denial(std::int64_t decision, placement::Workload workload, std::string reason);
   void set_inventory(CpuInventory inventory) { transition_.inventory = std::move(inventory); }
   void record_pool() { transition_.writes_pool = true; }
   void record_topology(std::shared_ptr<const topology::Topology> topology) {

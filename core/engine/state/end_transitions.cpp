@@ -39,6 +39,7 @@ void EndTransitions::note_made(const placement::Workload& workload) {
 void EndTransitions::exit(const event::Exited& event) {
   const Allocation* before = draft_.find(event.key);
   if (before == nullptr || !before->is_bound()) return;
+  if (event.exit_code) draft_.set_exit_code(event.key, *event.exit_code);
   const bool was_stopped = before->stopping || event.cause == kStopped;
   if (!keeps_cpus_at_end(*before, rules_, event.cause) || ledger_.has_later_attempt(event.key))
     return draft_.end(event.key, was_stopped ? kStopped : event.cause);

@@ -16,6 +16,7 @@
 #include "core/engine/state/cpu_inventory.hpp"
 #include "core/engine/state/reported_capacity.hpp"
 #include "core/engine/state/setup.hpp"
+#include "core/operations/container.hpp"
 #include "core/placement/decide.hpp"
 #include "core/placement/verdicts.hpp"
 #include "core/topology/topology.hpp"
@@ -80,6 +81,8 @@ struct Change {
   std::optional<std::int64_t> supersedes;  ///< with `audit`: the decision in whose place it is
   std::string cause;  ///< why it ended, if there is no `after`; empty if another's decision supersedes its own
   ChangeKind kind = ChangeKind::kInternal;
+  std::optional<std::int32_t> exit_code = {};  ///< of one that ended by itself, where it is known
+  bool is_found = false;                       ///< it was found in the runtime, which nobody had said before
 };
 
 /// An event that changes no allocation: a denial, a drift, a gap.
@@ -91,7 +94,8 @@ struct RecordedEvent {
 
 struct PodChange {
   std::string sandbox_id;
-  std::optional<Pod> after;  ///< none: forgotten
+  std::optional<Pod> after;            ///< none: forgotten
+  operations::Sandbox forgotten = {};  ///< who it was, if it is forgotten
 };
 
 struct CapacityChange {
@@ -102,6 +106,8 @@ struct CapacityChange {
 /// One more of a denial that was audited before.
 struct RepeatedDenial {
   std::int64_t decision = 0;
+  placement::Workload workload = {};
+  std::string reason = {};
 };
 
 struct Transition {

@@ -184,7 +184,7 @@ void Transitions::operator()(const event::Denied& event) {
            denial->second.reason == decision.reason;
   };
   if (const Pod* known = ledger_.find_pod_if(key.pod_uid, key.sandbox_id, is_same); known != nullptr) {
-    return draft_.count_repeated_denial(known->denied.at(key.name).decision);
+    return draft_.count_repeated_denial(known->denied.at(key.name).decision, event.workload, decision.reason);
   }
   Allocation asked;
   asked.workload = event.workload;
@@ -267,6 +267,7 @@ void Transitions::operator()(const event::CreateDiscovered& event) {
   const Allocation* before = draft_.find(event.key);
   if (before == nullptr) return;
   bind(*before, event.container, event.observed_cpus, event.may_be_starting);
+  draft_.mark_found(event.key);
 }
 
 void Transitions::operator()(const event::DoubtExpired& event) {
@@ -441,6 +442,7 @@ void Transitions::operator()(const event::Adopted& event) {
   bind(std::move(after), event.container,
        event.observed_cpus.empty() ? std::optional<CpuSet>() : std::optional<CpuSet>(event.observed_cpus),
        event.may_be_starting);
+  if (!event.is_created) draft_.mark_found(key);
   draft_.add_warnings(event.workload, event.warnings);
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "core/placement/policy.hpp"
@@ -11,14 +12,46 @@
 
 namespace topolet::plugin {
 
-/// One thing that happened to one container.
+/// One thing that happened to one container, or to one pod.
 struct ContainerEvent {
-  enum class Kind : std::uint8_t { kPlaced, kStarted, kMoved, kResized, kReleased };
+  enum class Kind : std::uint8_t {
+    kPlaced,
+    kStarted,
+    kMoved,
+    kResized,
+    kReleased,
+    kExited,
+    kPodRemoved,  ///< the sandbox of a pod is gone
+    kDenied,      ///< a create was denied
+    kUnpinned,    ///< a container is there without a placement of topolet's
+  };
   Kind kind = Kind::kPlaced;
-  placement::Workload workload;    ///< its `env` is not shown
-  placement::Placement placement;  ///< of a released container: what it held
+  placement::Workload workload;    ///< its `env` is not shown; of a pod: nothing but the pod's names
+  placement::Placement placement;  ///< of a container that was released or has ended: what it held
   std::shared_ptr<const topology::Topology> topology;
+  std::uint64_t sequence = 0;                  ///< grows by one with each event of a daemon's life, from 1
+  std::string container_id = {};               ///< the runtime's; empty where there is none
+  std::string reason = {};                     ///< of a denial
+  std::optional<std::int32_t> exit_code = {};  ///< of one that has exited; nothing: it is unknown
+  bool adopted = false;                        ///< it was found, such as after a restart
 };
+
+/// The minor version of the ABI in which plugins hear of a kind first. One of an earlier minor is not told of it.
+constexpr std::uint32_t first_minor_of(ContainerEvent::Kind kind) {
+  switch (kind) {
+    case ContainerEvent::Kind::kPlaced:
+    case ContainerEvent::Kind::kStarted:
+    case ContainerEvent::Kind::kMoved:
+    case ContainerEvent::Kind::kResized:
+    case ContainerEvent::Kind::kReleased:
+    case ContainerEvent::Kind::kExited:
+    case ContainerEvent::Kind::kPodRemoved:
+    case ContainerEvent::Kind::kDenied:
+    case ContainerEvent::Kind::kUnpinned:
+      return 0;
+  }
+  return UINT32_MAX;  // a kind that no minor has
+}
 
 /// The state that a tick sees.
 struct TickSnapshot {
