@@ -55,22 +55,47 @@ class Exerciser {
 
   ExerciseResult exercise_events() {
     using Kind = plugin::ContainerEvent::Kind;
-    plugin::ContainerEvent container_event{Kind::kPlaced, request_.workload, {}, request_.topology};
-    container_event.placement.mode = request_.exclusive ? placement::Mode::kExclusive : request_.shared_mode;
-    if (!request_.candidates.empty()) container_event.placement.cpus = request_.candidates.back().cpus;
-    for (const Kind kind : {Kind::kPlaced, Kind::kStarted, Kind::kMoved, Kind::kResized, Kind::kReleased}) {
-      container_event.kind = kind;
+    std::uint64_t sequence = 0;
+    for (const Kind kind : {Kind::kPlaced, Kind::kStarted, Kind::kMoved, Kind::kResized, Kind::kExited, Kind::kReleased,
+                            Kind::kUnpinned, Kind::kDenied, Kind::kPodRemoved}) {
       begin("notify", TOPOLET_EVENTS_ID);
+      plugin::ContainerEvent container_event = event_of(kind);
+      container_event.sequence = ++sequence;
       judge(plugin_.notify(container_event, *test_request_.topology));
     }
     begin("tick", TOPOLET_TICK_ID);
     const auto now = std::chrono::milliseconds(1000);
     const plugin::AbiLedger ledger(request_.ledger, *test_request_.topology, kReadOnly);
-    judge(plugin_.tick({request_.topology, request_.ledger}, *test_request_.topology, ledger, now));
+    const auto told = plugin_.tick({request_.topology, request_.ledger}, *test_request_.topology, ledger, now);
+    if (judge(told) && !told->refused.empty())
+      violation(Violation::Kind::kInvalidReply, "moves of entries that the ledger has, each once", told->refused);
     return std::move(result_);
   }
 
  private:
+  plugin::ContainerEvent event_of(plugin::ContainerEvent::Kind kind) const {
+    using Kind = plugin::ContainerEvent::Kind;
+    plugin::ContainerEvent container_event{kind, request_.workload, {}, request_.topology};
+    if (kind == Kind::kPodRemoved) {
+      container_event.workload = {};
+      container_event.workload.key.pod_uid = request_.workload.key.pod_uid;
+      container_event.workload.key.sandbox_id = request_.workload.key.sandbox_id;
+      container_event.workload.pod_name = request_.workload.pod_name;
+      container_event.workload.pod_namespace = request_.workload.pod_namespace;
+    } else if (kind == Kind::kDenied) {
+      container_event.reason = "too few free CPUs";
+    } else if (kind == Kind::kUnpinned) {
+      container_event.placement.mode = placement::Mode::kForeign;
+    } else {
+      container_event.placement.mode = request_.exclusive ? placement::Mode::kExclusive : request_.shared_mode;
+      if (!request_.candidates.empty()) container_event.placement.cpus = request_.candidates.back().cpus;
+    }
+    const bool is_made = kind != Kind::kPodRemoved && kind != Kind::kDenied;
+    if (is_made) container_event.container_id = "4f1c9e";
+    if (kind == Kind::kExited) container_event.exit_code = 1;
+    return container_event;
+  }
+
   void begin(const char* function, const char* capability) {
     where_ = fmt::format("{} ({})", function, test_request_.name);
     progress_(where_);

@@ -189,7 +189,8 @@ TOPOLET_FIELDS_OF(plugin::ContainerEvent)
 TOPOLET_END_OF_FIELDS
 
 TOPOLET_FIELDS_OF(plugin::MoveRequest)
-  field("policy", &T::plugin), field("key", &T::key), field("move_nodes", &T::move_nodes), field("reason", &T::reason)
+  field("policy", &T::plugin), field("key", &T::key), field("move_nodes", &T::move_nodes), field("reason", &T::reason),
+  field("now", &T::now)
 TOPOLET_END_OF_FIELDS
 // clang-format on
 

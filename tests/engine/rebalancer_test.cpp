@@ -133,6 +133,23 @@ TEST_F(RebalancerTest, LeavesWhoHasNoCpuLeftToTheKernelUntilOneIsBack) {
   EXPECT_THAT(take_transitions(), Contains(HasSubstr("[re-placed")));
 }
 
+TEST_F(RebalancerTest, CarriesOutAtOnceWhatAPluginWishesNow) {
+  begin({exclusive("a", {5})});
+  start_converged("a");
+  rebalancer_->begin();
+  runtime_.fail("UpdateContainerResources", cri::RuntimeResponse{Code::kUnavailable, "away", {}});
+  mover_->open_queue("c-a", std::nullopt);
+  loop_.advance(milliseconds(150));
+  plugin::MoveRequest wish{"roomy", find("a")->workload.key, true, "to see it move"};
+  rebalancer_->move_as_requested(wish);
+  loop_.advance(milliseconds(150));
+  EXPECT_EQ(find("a")->placement.cpus, CpuSet{5}) << "it has not been seen where it should be";
+  wish.now = true;
+  rebalancer_->move_as_requested(wish);
+  loop_.advance(milliseconds(150));
+  EXPECT_EQ(find("a")->placement.cpus, CpuSet{0});
+}
+
 TEST_F(RebalancerTest, LeavesOthersCpusWhileSomebodyMoves) {
   begin({exclusive("a", CpuSet::range(0, 3)), shared("b")});
   const RebalancePlanner plans(committer_->ledger(), placer_);

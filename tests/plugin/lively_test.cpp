@@ -57,14 +57,15 @@ class Lively : public ::testing::Test {
     view.ledger.entries.push_back(entry);
     return std::make_shared<const TickSnapshot>(std::move(view));
   }
-  Result<std::vector<MoveRequest>> tick(const std::string& answer, placement::Mode mode = placement::Mode::kShared) {
+  Result<TickAnswer> tick(const std::string& answer, placement::Mode mode = placement::Mode::kShared) {
     const auto view = ledger(mode);
     const AbiTopology topology(view->topology);
     return start(answer)->tick(*view, topology, AbiLedger(view->ledger, topology), milliseconds(5));
   }
-  std::string tick_error(const std::string& answer, placement::Mode mode = placement::Mode::kShared) {
-    const auto wishes = tick(answer, mode);
-    return wishes ? "answered" : wishes.error().message;
+  /// Returns what was refused of its requests.
+  std::string refused(const std::string& answer, placement::Mode mode = placement::Mode::kShared) {
+    const auto told = tick(answer, mode);
+    return told ? told->refused : told.error().message;
   }
 
   std::string saved(const std::string& key) { return state_->get("lively", key)->value_or("none"); }
@@ -115,22 +116,64 @@ TEST_F(Lively, WritesItsStateWhenItHearsOfAnEvent) {
   EXPECT_EQ(state_->get("other", "web")->value_or("none"), "none");
 }
 
+TEST_F(Lively, HearsAllThatAnEventSays) {
+  ContainerEvent exited = *started("web");
+  exited.kind = ContainerEvent::Kind::kExited;
+  exited.sequence = 7;
+  exited.container_id = "c-web";
+  exited.exit_code = 137;
+  const AbiTopology machine(exited.topology);
+  const auto policy = start("all-of-it");
+  ASSERT_TRUE(policy->notify(exited, machine));
+  EXPECT_EQ(saved("NAME"), "7 c-web 137 0 ");
+  exited.exit_code.reset();
+  ASSERT_TRUE(policy->notify(exited, machine));
+  EXPECT_EQ(saved("NAME"), "7 c-web 0 2 ");
+  exited.kind = ContainerEvent::Kind::kDenied;
+  exited.reason = "full";
+  exited.adopted = true;
+  ASSERT_TRUE(policy->notify(exited, machine));
+  EXPECT_EQ(saved("NAME"), "7 c-web 0 1 full");
+}
+
+TEST_F(Lively, HearsOfNoKindThatItsMinorDoesNotHave) {
+  ContainerEvent later = *started("web");
+  later.kind = static_cast<ContainerEvent::Kind>(200);
+  const auto policy = start("");
+  ASSERT_TRUE(policy->notify(later, AbiTopology(later.topology)));
+  EXPECT_EQ(saved("web"), "none");
+  EXPECT_FALSE(policy->hears_of(later.kind));
+  EXPECT_TRUE(policy->hears_of(ContainerEvent::Kind::kUnpinned));
+}
+
 TEST_F(Lively, SaysWhyItCouldNotTakeAnEvent) {
   EXPECT_EQ(notify("fails").error().message, "lively: notify failed: because");
 }
 
+const placement::ContainerKey kEntry{"uid-1", "web", 3, "sandbox-1"};
+const MoveRequest kToOtherNodes{"lively", kEntry, true, "because", false};
+
 TEST_F(Lively, WishesForAContainerToBePlacedAnew) {
-  const auto wishes = tick("");
-  ASSERT_TRUE(wishes) << wishes.error().message;
-  EXPECT_THAT(*wishes, ElementsAre(MoveRequest{"lively", {"uid-1", "web", 3, "sandbox-1"}, true, "because"}));
+  const auto told = tick("");
+  ASSERT_TRUE(told) << told.error().message;
+  EXPECT_THAT(told->moves, ElementsAre(kToOtherNodes));
+  EXPECT_THAT(tick("tick-now")->moves, ElementsAre(MoveRequest{"lively", kEntry, false, "because", true}));
 }
 
-TEST_F(Lively, IsRefusedWishesThatMakeNoSense) {
-  const std::string begin = "lively: tick gave an invalid answer: ";
-  EXPECT_EQ(tick_error("tick-unknown"), begin + "a move of entry 1, but there are only 1");
-  EXPECT_EQ(tick_error("tick-twice"), begin + "two moves of entry 0");
-  EXPECT_EQ(tick_error("tick-nodes"), begin + "move_nodes is 2, not 0 or 1");
-  EXPECT_THAT(tick_error("", placement::Mode::kForeign), HasSubstr("a move of entry 0, which topolet does not place"));
+TEST_F(Lively, IsRefusedAWishThatMakesNoSenseAlone) {
+  EXPECT_EQ(refused("tick-unknown"), "a move of entry 1, but there are only 1");
+  EXPECT_EQ(refused("tick-twice"), "two moves of entry 0");
+  EXPECT_EQ(refused("tick-no-reason"), "the reason to move entry 0 is a null pointer");
+  EXPECT_EQ(refused("tick-foreign", placement::Mode::kForeign), "a move of entry 0, which topolet does not place");
+  for (const char* answer : {"tick-unknown", "tick-twice", "tick-no-reason"})
+    EXPECT_THAT(tick(answer)->moves, ElementsAre(kToOtherNodes)) << answer << ": the others stand";
+}
+
+TEST_F(Lively, WishesNothingByAFlagThatTheHostDoesNotKnow) {
+  const auto told = tick("tick-flags");
+  ASSERT_TRUE(told) << told.error().message;
+  EXPECT_THAT(told->moves, IsEmpty());
+  EXPECT_EQ(told->refused, "") << "it is no fault";
 }
 
 TEST_F(Lively, IsRefusedAnIntervalTooShort) {
@@ -171,9 +214,14 @@ TEST_F(LivelyOnThread, IsLeftBehindByAnEventThatItDoesNotComeBackFrom) {
 }
 
 TEST_F(LivelyOnThread, IsQuarantinedForNonsenseInTicks) {
-  const auto all = votes("tick-twice");
-  for (int i = 0; i < 4; ++i, now_ms_ += 1000) EXPECT_THAT(thread_.tick(all, [] { return ledger(); }), IsEmpty());
-  EXPECT_THAT(state_of_lively().quarantine, HasSubstr("two moves of entry 0"));
+  const auto all = votes("tick-unknown");
+  for (int i = 0; i < 3; ++i, now_ms_ += 1000) {
+    EXPECT_THAT(thread_.tick(all, [] { return ledger(); }), ElementsAre(kToOtherNodes));
+    EXPECT_EQ(state_of_lively().quarantine.empty(), i < 2) << "two wrong wishes of a tick are one fault: " << i;
+  }
+  EXPECT_THAT(state_of_lively().quarantine, HasSubstr("a move of entry 1, but there are only 1"));
+  EXPECT_EQ(state_of_lively().lost.total(), 3U);
+  EXPECT_THAT(thread_.tick(all, [] { return ledger(); }), IsEmpty());
   EXPECT_EQ(state_of_lively().calls, 3U);
 }
 

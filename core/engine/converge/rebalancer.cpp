@@ -142,7 +142,8 @@ void Rebalancer::move_as_requested(const plugin::MoveRequest& request) {
     return deps_.log.debug("plugin {} requested a move of container {}, which cannot be moved now", request.plugin,
                            request.key.name);
   }
-  deps_.mover.move(request.key, ContainerQueues::Needs::kConverged, [this, request](const Allocation& before) {
+  const auto needs = request.now ? ContainerQueues::Needs::kTurn : ContainerQueues::Needs::kConverged;
+  deps_.mover.move(request.key, needs, [this, request](const Allocation& before) {
     const std::string why = "plugin " + request.plugin + " requested a move: " + request.reason;
     if (request.move_nodes) return planner_.plan_requested_move(before, nullptr, why);
     NodeSet nodes;

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "core/placement/policy.hpp"
 #include "core/placement/workload.hpp"
@@ -65,8 +66,15 @@ struct MoveRequest {
   placement::ContainerKey key;
   bool move_nodes = false;  ///< false: only inside the nodes it is on
   std::string reason;
+  bool now = false;  ///< also while it has not been seen on the CPUs of an earlier change
 
   friend bool operator==(const MoveRequest&, const MoveRequest&) = default;
+};
+
+/// What a plugin says in a tick.
+struct TickAnswer {
+  std::vector<MoveRequest> moves;
+  std::string refused;  ///< why the first of its wrong requests was refused; empty: there was none
 };
 
 }  // namespace topolet::plugin

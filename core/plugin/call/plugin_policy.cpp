@@ -19,6 +19,10 @@ static_assert(static_cast<int>(ContainerEvent::Kind::kStarted) == TOPOLET_EVENT_
 static_assert(static_cast<int>(ContainerEvent::Kind::kMoved) == TOPOLET_EVENT_MOVED);
 static_assert(static_cast<int>(ContainerEvent::Kind::kResized) == TOPOLET_EVENT_RESIZED);
 static_assert(static_cast<int>(ContainerEvent::Kind::kReleased) == TOPOLET_EVENT_RELEASED);
+static_assert(static_cast<int>(ContainerEvent::Kind::kExited) == TOPOLET_EVENT_EXITED);
+static_assert(static_cast<int>(ContainerEvent::Kind::kPodRemoved) == TOPOLET_EVENT_POD_REMOVED);
+static_assert(static_cast<int>(ContainerEvent::Kind::kDenied) == TOPOLET_EVENT_DENIED);
+static_assert(static_cast<int>(ContainerEvent::Kind::kUnpinned) == TOPOLET_EVENT_UNPINNED);
 
 namespace {
 
@@ -38,6 +42,12 @@ CallStatus ask(const std::string& plugin, const char* function, const SinkReply&
   if (status == TOPOLET_FAILED) return failed(CallFault::kDeclined, "failed: " + why);
   if (status == TOPOLET_THREW) return failed(CallFault::kThrew, "threw: " + why);
   return failed(CallFault::kBadStatus, fmt::format("returned the status {}, which is not allowed: {}", status, why));
+}
+
+std::uint32_t flags_of(const ContainerEvent& container_event) {
+  const bool is_unknown_exit = container_event.kind == ContainerEvent::Kind::kExited && !container_event.exit_code;
+  return (container_event.adopted ? TOPOLET_EVENT_ADOPTED : 0U) |
+         (is_unknown_exit ? TOPOLET_EVENT_EXIT_CODE_UNKNOWN : 0U);
 }
 
 template <class Function>
@@ -297,30 +307,30 @@ CallResult<placement::Adjustment> PluginPolicy::adjust(const AbiRequest& request
 }
 
 CallStatus PluginPolicy::notify(const ContainerEvent& container_event, const AbiTopology& topology) {
-  if (!handles_events()) return {};
+  if (!hears_of(container_event.kind)) return {};
   SinkReply reply{begin_call()};
-  const placement::Placement& placement = container_event.placement;
-  const auto* event = arguments_->copy_struct(topolet_event{sizeof(topolet_event),
-                                                            static_cast<std::int32_t>(container_event.kind),
-                                                            lend_workload(*arguments_, container_event.workload, false),
-                                                            static_cast<std::int32_t>(placement.mode),
-                                                            0,
-                                                            arguments_->copy(placement.cpus),
-                                                            arguments_->copy(placement.withheld),
-                                                            arguments_->copy(placement.mems),
-                                                            &topology.view(),
-                                                            0,
-                                                            {},
-                                                            {},
-                                                            0,
-                                                            0});
+  topolet_event event{};
+  event.struct_size = sizeof(event);
+  event.kind = static_cast<std::int32_t>(container_event.kind);
+  event.workload = lend_workload(*arguments_, container_event.workload, false);
+  event.mode = static_cast<std::int32_t>(container_event.placement.mode);
+  event.flags = flags_of(container_event);
+  event.cpus = arguments_->copy(container_event.placement.cpus);
+  event.withheld = arguments_->copy(container_event.placement.withheld);
+  event.mems = arguments_->copy(container_event.placement.mems);
+  event.topology = &topology.view();
+  event.sequence = container_event.sequence;
+  event.container_id = arguments_->copy(container_event.container_id);
+  event.reason = arguments_->copy(container_event.reason);
+  event.exit_code = container_event.exit_code.value_or(0);
+  const auto* lent = arguments_->copy_struct(event);
   const PluginHost::StateWriteScope writing(*host_);
-  return call(kEvents, event, reply, {.topology = &topology});
+  return call(kEvents, lent, reply, {.topology = &topology});
 }
 
-CallResult<std::vector<MoveRequest>> PluginPolicy::tick(const TickSnapshot& tick, const AbiTopology& topology,
-                                                        const AbiLedger& ledger, std::chrono::milliseconds now) {
-  if (!has(kTick)) return std::vector<MoveRequest>();
+CallResult<TickAnswer> PluginPolicy::tick(const TickSnapshot& tick, const AbiTopology& topology,
+                                          const AbiLedger& ledger, std::chrono::milliseconds now) {
+  if (!has(kTick)) return TickAnswer();
   TickReply reply{{begin_call()}, name_, tick.ledger};
   const auto* request = arguments_->copy_struct(topolet_tick_request{sizeof(topolet_tick_request), 0,
                                                                      static_cast<std::uint64_t>(now.count()),
@@ -328,7 +338,7 @@ CallResult<std::vector<MoveRequest>> PluginPolicy::tick(const TickSnapshot& tick
   const PluginHost::StateWriteScope writing(*host_);
   if (const CallStatus asked = call(kTick, request, reply, {.ledger = &ledger, .topology = &topology}); !asked)
     return asked.failure();
-  return std::move(reply.wishes);
+  return std::move(reply.answer);
 }
 
 }  // namespace topolet::plugin

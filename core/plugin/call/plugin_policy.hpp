@@ -9,6 +9,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -48,6 +49,8 @@ class PluginPolicy final {
   /// From now on the plugin crashes where it writes to the arguments of a call, instead of losing its vote. Before the
   /// first call.
   void lend_read_only() { arguments_.emplace(LentMemory{.guard = LentGuard::kReadOnly}); }
+  /// From now on it is told only what a plugin of this minor version of the ABI knows. Before the first call.
+  void speak(std::uint32_t abi_minor) { abi_minor_ = abi_minor; }
   /// From now on each call is followed by a check of the topology, too, which is large.
   void watch_topology() { watches_topology_ = true; }
 
@@ -64,14 +67,15 @@ class PluginPolicy final {
     return struct_of(capabilities_, capability) != nullptr;
   }
   bool handles_events() const { return has(kEvents); }
-  /// OK if it handles no events.
+  bool hears_of(ContainerEvent::Kind kind) const { return handles_events() && first_minor_of(kind) <= abi_minor_; }
+  /// OK if it does not hear of such events.
   CallStatus notify(const ContainerEvent& container_event, const AbiTopology& topology);
 
   /// 0 if it wants no ticks.
   std::chrono::milliseconds tick_interval() const;
   /// `ledger` shows that of the tick.
-  CallResult<std::vector<MoveRequest>> tick(const TickSnapshot& tick, const AbiTopology& topology,
-                                            const AbiLedger& ledger, std::chrono::milliseconds now);
+  CallResult<TickAnswer> tick(const TickSnapshot& tick, const AbiTopology& topology, const AbiLedger& ledger,
+                              std::chrono::milliseconds now);
 
   /// From now until forget_abandoned_call(), sinks and state answer TOPOLET_LATE.
   void abandon_call() { host_->call_abandoned() = true; }
@@ -123,6 +127,7 @@ class PluginPolicy final {
   /// The arguments of the running call, filled anew for each. No other plugin is ever lent this memory.
   std::optional<LentBlock> arguments_{std::in_place};
   bool watches_topology_ = false;
+  std::uint32_t abi_minor_ = TOPOLET_ABI_MINOR;
 };
 
 }  // namespace topolet::plugin

@@ -99,6 +99,14 @@ void PluginRecords::report_invalid_reply(const std::string& plugin, const std::s
   record_failed_call(plugin, record, what);
 }
 
+void PluginRecords::report_refused_move(const std::string& plugin, const std::string& what) {
+  MutexLock lock(mutex_);
+  PluginRecord& record = records_[plugin];
+  ++record.seen.lost.failed;
+  options_.log->warn("plugin {}: tick asked for what was refused: {}", plugin, what);
+  record_failed_call(plugin, record, what);
+}
+
 void PluginRecords::quarantine(const std::string& plugin, const std::string& why) {
   MutexLock lock(mutex_);
   PluginRecord& record = records_[plugin];

@@ -53,6 +53,8 @@ class PluginRecords {
   void record_late_return(const AskedCall& call) TOPOLET_EXCLUDES(mutex_);
 
   void report_invalid_reply(const std::string& plugin, const std::string& what) TOPOLET_EXCLUDES(mutex_);
+  /// A plugin asked for moves in a tick that made no sense; the others stand.
+  void report_refused_move(const std::string& plugin, const std::string& what) TOPOLET_EXCLUDES(mutex_);
   void quarantine(const std::string& plugin, const std::string& why) TOPOLET_EXCLUDES(mutex_);
   std::vector<PluginStatistics> statistics() TOPOLET_EXCLUDES(mutex_);
   Status reset(const std::string& plugin) TOPOLET_EXCLUDES(mutex_);

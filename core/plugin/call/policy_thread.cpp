@@ -145,8 +145,8 @@ class PolicyThread::GuardedPolicy final : public placement::Policy {
     });
   }
 
-  Result<std::vector<MoveRequest>> tick(const TickSnapshot& tick, std::chrono::milliseconds now) {
-    return ask<std::vector<MoveRequest>>(kTick, "look at the containers", [&] {
+  Result<TickAnswer> tick(const TickSnapshot& tick, std::chrono::milliseconds now) {
+    return ask<TickAnswer>(kTick, "look at the containers", [&] {
       const std::shared_ptr<const AbiTopology> topology = run_.shown.cache().topology(tick.topology);
       return plugin_->tick(tick, *topology, run_.shown.ledger(tick.ledger, *topology, name_), now);
     });
@@ -270,7 +270,7 @@ void PolicyThread::publish(const std::vector<PluginVote>& plugins,
                            std::shared_ptr<const ContainerEvent> container_event) {
   views_->check_topology_now_and_then();
   for (const PluginVote& vote : plugins) {
-    if (vote.plugin == nullptr || !vote.plugin->handles_events()) continue;
+    if (vote.plugin == nullptr || !vote.plugin->hears_of(container_event->kind)) continue;
     // A run each: an abandoned run is run again, and no plugin may be told of an event twice.
     const Status told = run_typed<Status>(
         {vote}, [container_event](Run& attempt) { return attempt.policies.front()->notify(*container_event); });
@@ -280,23 +280,24 @@ void PolicyThread::publish(const std::vector<PluginVote>& plugins,
 
 std::vector<MoveRequest> PolicyThread::tick(const std::vector<PluginVote>& plugins,
                                             const std::function<std::shared_ptr<const TickSnapshot>()>& view) {
-  using Wishes = Result<std::vector<MoveRequest>>;
+  using Told = Result<TickAnswer>;
   views_->check_topology_now_and_then();
   std::shared_ptr<const TickSnapshot> seen;
-  std::vector<MoveRequest> wishes;
+  std::vector<MoveRequest> moves;
   for (const PluginVote& vote : plugins) {
     if (const auto until = until_tick({vote}); !until || until->count() > 0) continue;
     if (seen == nullptr) seen = view();
-    const Wishes told = run_typed<Wishes>({vote}, [seen, now = records_->record_tick(vote.name)](Run& attempt) {
+    const Told told = run_typed<Told>({vote}, [seen, now = records_->record_tick(vote.name)](Run& attempt) {
       return attempt.policies.front()->tick(*seen, now);
     });
-    if (told) {
-      wishes.insert(wishes.end(), told->begin(), told->end());
-    } else {
+    if (!told) {
       records_->options().log->debug("a tick failed: {}", told.error().message);
+      continue;
     }
+    moves.insert(moves.end(), told->moves.begin(), told->moves.end());
+    if (!told->refused.empty()) records_->report_refused_move(vote.name, told->refused);
   }
-  return wishes;
+  return moves;
 }
 
 std::optional<std::chrono::milliseconds> PolicyThread::until_tick(const std::vector<PluginVote>& plugins) const {

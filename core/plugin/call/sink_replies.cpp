@@ -218,22 +218,29 @@ std::int32_t AdjustReply::add_used_device(topolet_str device) {
   return TOPOLET_OK;
 }
 
-std::int32_t TickReply::replace(std::uint32_t entry, std::uint32_t move_nodes, topolet_str reason) {
+/// Others stand where one is wrong.
+std::int32_t TickReply::refuse(topolet_status status, std::string why) {
+  if (answer.refused.empty()) answer.refused = std::move(why);
+  return status;
+}
+
+std::int32_t TickReply::replace(std::uint32_t entry, std::uint32_t flags, topolet_str reason) {
   if (call_abandoned) return TOPOLET_LATE;
+  if ((flags & ~(TOPOLET_REPLACE_OTHER_NODES | TOPOLET_REPLACE_NOW)) != 0) return TOPOLET_UNSUPPORTED;
   if (entry >= ledger.entries.size()) {
-    return record_fault(TOPOLET_UNKNOWN,
-                        fmt::format("a move of entry {}, but there are only {}", entry, ledger.entries.size()));
+    return refuse(TOPOLET_UNKNOWN,
+                  fmt::format("a move of entry {}, but there are only {}", entry, ledger.entries.size()));
   }
   const placement::LedgerEntry& holder = ledger.entries[entry];
-  if (holder.placement.mode == placement::Mode::kForeign) {
-    return record_fault(TOPOLET_UNKNOWN, fmt::format("a move of entry {}, which topolet does not place", entry));
-  }
-  if (move_nodes > 1) return record_fault(TOPOLET_INVALID, fmt::format("move_nodes is {}, not 0 or 1", move_nodes));
-  const auto is_this = [&holder](const MoveRequest& wish) { return wish.key == holder.key; };
-  if (std::any_of(wishes.begin(), wishes.end(), is_this)) {
-    return record_fault(TOPOLET_DUPLICATE, fmt::format("two moves of entry {}", entry));
-  }
-  wishes.push_back({plugin, holder.key, move_nodes == 1, sanitize_text(reason)});
+  if (holder.placement.mode == placement::Mode::kForeign)
+    return refuse(TOPOLET_UNKNOWN, fmt::format("a move of entry {}, which topolet does not place", entry));
+  if (reason.ptr == nullptr && reason.len != 0)
+    return refuse(TOPOLET_INVALID, fmt::format("the reason to move entry {} is a null pointer", entry));
+  const auto is_this = [&holder](const MoveRequest& move) { return move.key == holder.key; };
+  if (std::any_of(answer.moves.begin(), answer.moves.end(), is_this))
+    return refuse(TOPOLET_DUPLICATE, fmt::format("two moves of entry {}", entry));
+  answer.moves.push_back({plugin, holder.key, (flags & TOPOLET_REPLACE_OTHER_NODES) != 0, sanitize_text(reason),
+                          (flags & TOPOLET_REPLACE_NOW) != 0});
   return TOPOLET_OK;
 }
 

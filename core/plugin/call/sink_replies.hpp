@@ -69,9 +69,12 @@ struct AdjustReply : SinkReply {
 struct TickReply : SinkReply {
   const std::string& plugin;
   const placement::LedgerSnapshot& ledger;
-  std::vector<MoveRequest> wishes = {};
+  TickAnswer answer = {};
 
-  std::int32_t replace(std::uint32_t entry, std::uint32_t move_nodes, topolet_str reason);
+  std::int32_t replace(std::uint32_t entry, std::uint32_t flags, topolet_str reason);
+
+ private:
+  std::int32_t refuse(topolet_status status, std::string why);
 };
 
 /// While it lives, what this thread's plugin says to a sink of this kind goes into the reply.

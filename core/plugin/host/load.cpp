@@ -225,6 +225,7 @@ Result<std::shared_ptr<PluginPolicy>> PluginLibrary::create(
   }
   if (instance == nullptr) return Error{Code::kInternal, fmt::format("plugin {}: create returned no instance", id_)};
   auto policy = PluginPolicy::wrap(id_, std::move(host), instance);
+  if (policy) (*policy)->speak(abi_minor());
   if (policy && shown.check() != LentState::kIntact) {
     return Error{Code::kInternal,
                  fmt::format("plugin {}: create wrote to memory that it was lent to read (its options)", id_)};

@@ -4,6 +4,8 @@
 #include <topolet/state.h>
 #include <topolet/tick.h>
 
+#include <stdio.h>
+
 #include "entry.h"
 
 static topolet_str g_answer;
@@ -69,7 +71,7 @@ static int32_t adjust(const topolet_instance* instance, const topolet_adjust_req
   return TOPOLET_OK;
 }
 
-/* Keeps the kind of the last event of each container. */
+/* Keeps the kind of the last event of each container, and of the last event all else that it says. */
 static int32_t notify(const topolet_instance* instance, const topolet_event* event, const topolet_event_sink* sink) {
   char kind = (char)('0' + event->kind);
   (void)instance;
@@ -82,7 +84,14 @@ static int32_t notify(const topolet_instance* instance, const topolet_event* eve
     sink->error(sink, kReason);
     return TOPOLET_FAILED;
   }
-  if (event->workload->env.count != 0) return 43;
+  if (event->workload->env.count != 0 || event->reserved != 0) return 43;
+  if (answers("all-of-it")) {
+    char all[128];
+    const int size = snprintf(all, sizeof(all), "%u %.*s %d %u %.*s", (unsigned)event->sequence,
+                              (int)event->container_id.len, event->container_id.ptr, (int)event->exit_code,
+                              (unsigned)event->flags, (int)event->reason.len, event->reason.ptr);
+    g_state->set(g_host, kName, (topolet_str){all, (size_t)size});
+  }
   return g_state->set(g_host, event->workload->container_name, (topolet_str){&kind, 1});
 }
 
@@ -94,16 +103,20 @@ static int32_t tick(const topolet_instance* instance, const topolet_tick_request
     }
     return TOPOLET_OK;
   }
-  if (answers("tick-unknown")) {
-    return expect(sink->replace(sink, request->ledger->entry_count, 0, kReason) == TOPOLET_UNKNOWN);
+  if (answers("tick-unknown") &&
+      (sink->replace(sink, request->ledger->entry_count, 0, kReason) != TOPOLET_UNKNOWN ||
+       sink->replace(sink, UINT32_MAX, 0, kReason) != TOPOLET_UNKNOWN)) {
+    return 43;
   }
-  if (answers("tick-twice")) {
-    sink->replace(sink, 0, 0, kReason);
-    return expect(sink->replace(sink, 0, 1, kReason) == TOPOLET_DUPLICATE);
+  if (answers("tick-foreign")) return expect(sink->replace(sink, 0, 0, kReason) == TOPOLET_UNKNOWN);
+  if (answers("tick-no-reason") && sink->replace(sink, 0, 0, (topolet_str){NULL, 1}) != TOPOLET_INVALID) return 43;
+  if (answers("tick-flags")) return expect(sink->replace(sink, 0, 4, kReason) == TOPOLET_UNSUPPORTED);
+  if (answers("tick-now")) return sink->replace(sink, 0, TOPOLET_REPLACE_NOW, kReason);
+  if (request->ledger->entry_count > 0 &&
+      sink->replace(sink, 0, TOPOLET_REPLACE_OTHER_NODES, kReason) != TOPOLET_OK) {
+    return 43;
   }
-  if (answers("tick-nodes")) return expect(sink->replace(sink, 0, 2, kReason) == TOPOLET_INVALID);
-  if (request->ledger->entry_count > 0) return sink->replace(sink, 0, 1, kReason);
-  return TOPOLET_OK;
+  return answers("tick-twice") ? expect(sink->replace(sink, 0, 0, kReason) == TOPOLET_DUPLICATE) : TOPOLET_OK;
 }
 
 static const void* get_capability(const topolet_instance* instance, topolet_str id) {

@@ -43,6 +43,7 @@ struct Wish {
   std::uint32_t entry = 0;
   bool move_nodes = false;
   std::string reason;
+  bool now = false;
 };
 
 namespace sinks {
@@ -210,7 +211,8 @@ struct AdjustAnswer : Answer<Adjusted> {
 struct TickAnswer : Answer<std::vector<Wish>> {
   const topolet_ledger* ledger = nullptr;
 
-  std::int32_t replace(std::uint32_t entry, std::uint32_t move_nodes, topolet_str reason) {
+  std::int32_t replace(std::uint32_t entry, std::uint32_t flags, topolet_str reason) {
+    if ((flags & ~(TOPOLET_REPLACE_OTHER_NODES | TOPOLET_REPLACE_NOW)) != 0) return TOPOLET_UNSUPPORTED;
     const std::string on = " on entry " + std::to_string(entry);
     if (entry >= ledger->entry_count) {
       return refuse(TOPOLET_UNKNOWN, "a wish" + on + ", but there are " + std::to_string(ledger->entry_count));
@@ -218,10 +220,10 @@ struct TickAnswer : Answer<std::vector<Wish>> {
     if (entries(*ledger)[entry].mode == TOPOLET_MODE_FOREIGN) {
       return refuse(TOPOLET_UNKNOWN, "a wish" + on + ", which is not placed by the host");
     }
-    if (move_nodes > 1) return refuse(TOPOLET_INVALID, "move_nodes is neither 0 nor 1");
     const auto is_this = [entry](const Wish& wish) { return wish.entry == entry; };
     if (std::any_of(value.begin(), value.end(), is_this)) return refuse(TOPOLET_DUPLICATE, "two wishes" + on);
-    value.push_back({entry, move_nodes == 1, std::string(text(reason))});
+    value.push_back({entry, (flags & TOPOLET_REPLACE_OTHER_NODES) != 0, std::string(text(reason)),
+                     (flags & TOPOLET_REPLACE_NOW) != 0});
     return TOPOLET_OK;
   }
 };
@@ -289,8 +291,8 @@ inline topolet_adjust_sink sink_into(AdjustAnswer& answer) {
 inline topolet_tick_sink sink_into(TickAnswer& answer) {
   topolet_tick_sink sink{};
   start<std::vector<Wish>>(sink, answer);
-  sink.replace = [](const topolet_tick_sink* to, std::uint32_t entry, std::uint32_t move_nodes, topolet_str reason) {
-    return answer_of<TickAnswer>(to).replace(entry, move_nodes, reason);
+  sink.replace = [](const topolet_tick_sink* to, std::uint32_t entry, std::uint32_t flags, topolet_str reason) {
+    return answer_of<TickAnswer>(to).replace(entry, flags, reason);
   };
   return sink;
 }
