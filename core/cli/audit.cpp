@@ -40,6 +40,8 @@ struct Filter {
   std::string plugin;
   bool for_people = false;
 
+  /// A plugin's code is asked for, "ID/CODE", not one of topolet's own.
+  bool is_by_code_of_plugin() const { return reason.find('/') != std::string::npos; }
   /// All rows of the event are asked for.
   bool is_by_event_only() const {
     return pod.empty() && pod_namespace.empty() && reason.empty() && cpus.empty() && plugin.empty();
@@ -58,6 +60,7 @@ struct Part {
   const char* decision;
   const char* event;
   const char* reason_code;
+  const char* has_code_of_plugin;  ///< a plugin has named ?7 in it
 };
 
 // `step` is what comes first of the rows of one decision in one millisecond.
@@ -71,7 +74,9 @@ constexpr Part kDecided{
     "d.at_ms",
     "d.decision",
     "d.event",
-    "d.reason_code"};
+    "d.reason_code",
+    "(instr(d.verdicts, '\"codes\":') > 0 AND EXISTS (SELECT 1 FROM json_each(d.verdicts, '$.codes') WHERE value = "
+    "?7))"};
 constexpr Part kOutcome{
     R"sql(o.state AS event, ltrim(CASE o.container_id WHEN '' THEN '' ELSE 'container ' || o.container_id END
        || CASE o.code WHEN 0 THEN '' ELSE ', status code ' || o.code END, ', ') AS what,
@@ -80,14 +85,16 @@ constexpr Part kOutcome{
     "o.at_ms",
     "o.decision",
     "o.state",
-    "''"};
+    "''",
+    "0"};
 constexpr const char* kEndedTables = "ended e CROSS JOIN decided d USING (decision)";
 constexpr Part kEnded{"'ended' AS event, '' AS what, e.cause AS reason, e.cause AS code, NULL AS caused_by, 2 AS step",
                       kEndedTables,
                       "e.at_ms",
                       "e.decision",
                       "'ended'",
-                      "e.cause"};
+                      "e.cause",
+                      "0"};
 constexpr Part kEndedForPeople{
     R"sql('ended' AS event,
        CASE WHEN d.mode = 'exclusive' AND e.cause <> 'superseded' THEN 'released CPUs ' || d.cpus ELSE '' END AS what,
@@ -96,7 +103,8 @@ constexpr Part kEndedForPeople{
     "e.at_ms",
     "e.decision",
     "'ended'",
-    "e.cause"};
+    "e.cause",
+    "0"};
 
 /// Writes the conditions on the decisions that are found by pod or by event.
 std::string found_by_index(const Filter& filter, const Part& part) {
@@ -120,7 +128,11 @@ std::string rows_of(const Filter& filter, const Part& part) {
   std::string conditions = fmt::format("{0}{1} >= ?1 AND {0}{1} <= ?2{2}", found.empty() ? "" : "+", part.at_ms, found);
   if (!filter.pod_namespace.empty()) conditions += " AND d.pod_namespace = ?5";
   if (!filter.event.empty()) conditions += fmt::format(" AND {} = ?6", part.event);
-  if (!filter.reason.empty()) conditions += fmt::format(" AND {} = ?7", part.reason_code);
+  if (filter.is_by_code_of_plugin()) {
+    conditions += fmt::format(" AND {}", part.has_code_of_plugin);
+  } else if (!filter.reason.empty()) {
+    conditions += fmt::format(" AND {} = ?7", part.reason_code);
+  }
   if (!filter.cpus.empty()) conditions += " AND (cpus_overlap(d.cpus, ?8) OR cpus_overlap(d.withheld, ?8))";
   if (!filter.plugin.empty()) {
     conditions +=
@@ -309,7 +321,7 @@ void declare_audit(Options& options) {
       "namespace", text("NAME"), "Only pods of this namespace.")(
       "event", text("EVENT"),
       "Only this event: placed, denied, re-placed, squeezed, drift, overlap, gap, bound, refused, ended…")(
-      "reason", text("CODE"), "Only this reason code, or cause of an end.")(
+      "reason", text("CODE"), "Only this reason code, or cause of an end; of a plugin, ID/CODE.")(
       "cpu", text("CPUS"), "Only what is about one of these CPUs.")("node", po::value<int>()->value_name("NODE"),
                                                                     "Only what is about CPUs of this NUMA node.")(
       "plugin", text("NAME"), "Only decisions in which this plugin had a say, and its quarantines.")(

@@ -336,6 +336,7 @@ class DecisionRun {
       decision_.reason += missed;
     }
     decision_.reason += tally_.lost_votes_text();
+    for (const CandidateOpinions::Opinion& opinion : ranked.opinions) decision_.verdicts.add_code(opinion.code);
     auto& best = decision_.verdicts.best;
     const std::string nodes = decision_.nodes.to_string();
     const auto won = std::find_if(best.begin(), best.end(),

@@ -162,6 +162,7 @@ PlacementBuilder::CombinedPicks PlacementBuilder::ask_for_picks(const RankedCand
     if (!pick) continue;
     if (pick->narrow || !pick->at_least.empty()) choosing_votes_.push_back(&vote);
     if (is_considered(considered, vote)) {
+      if (pick->narrow || !pick->at_least.empty()) decision_.verdicts.add_code(pick->code);
       if (pick->narrow) narrow(picked.usable, *pick->narrow, vote);
       for (CpuMinimum& share : pick->at_least) shares.emplace_back(&vote, std::move(share));
     }
@@ -190,6 +191,8 @@ void PlacementBuilder::review_choice(const RankedCandidate& ranked, const CpuSet
     if (!pick) continue;
     if (!pick->unmet.empty()) drop_pick(vote, pick->unmet);
     if (!pick->rejected.empty()) reject(vote, pick->rejected);
+    if (!pick->unmet.empty() || !pick->rejected.empty() || !(pick->withhold - chosen).empty())
+      decision_.verdicts.add_code(pick->code);
     const CpuSet beside = pick->withhold - chosen;
     if (beside.empty() || !withhold(beside, vote) || pick->reason.empty()) continue;
     withholding_reasons_ += "; " + vote.policy->name() + ": " + pick->reason;

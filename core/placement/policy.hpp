@@ -207,6 +207,7 @@ struct Verdict {
   Kind kind = Kind::kAbstain;
   std::int32_t score = 0;  ///< −100…100; 100 is almost a requirement, 10 a mild preference
   std::string reason;
+  std::string code = {};  ///< "ID/CODE", the reason in a word; empty: the policy has none
 
   friend bool operator==(const Verdict&, const Verdict&) = default;
 };
@@ -226,6 +227,7 @@ struct Pick {
   std::string reason;
   std::string unmet;     ///< a goal of the policy that cannot be met here; empty: none
   std::string rejected;  ///< why the chosen CPUs must not be used; empty: they may
+  std::string code;      ///< "ID/CODE", why it answers so in a word; empty: the policy has none
 };
 
 /// A placement as it was chosen, shown to policies for the last time before it is carried out.

@@ -53,7 +53,8 @@ void add_opinion(RankedCandidate& ranked, const Vote& vote, Verdict& verdict, bo
   switch (verdict.kind) {
     case Verdict::Kind::kAbstain:
       if (verdict.reason.empty()) return;
-      ranked.opinions.push_back({vote.policy->name(), "abstain", 0, std::move(verdict.reason)});
+      ranked.opinions.push_back(
+          {vote.policy->name(), "abstain", 0, std::move(verdict.reason), std::move(verdict.code)});
       return;
     case Verdict::Kind::kReject:
       if (may_reject) {
@@ -61,12 +62,13 @@ void add_opinion(RankedCandidate& ranked, const Vote& vote, Verdict& verdict, bo
       } else {
         ++ranked.overruled;
       }
-      ranked.opinions.push_back({vote.policy->name(), "reject", 0, std::move(verdict.reason)});
+      ranked.opinions.push_back({vote.policy->name(), "reject", 0, std::move(verdict.reason), std::move(verdict.code)});
       return;
     case Verdict::Kind::kScore:
       ranked.scored = true;
       ranked.sum += std::int64_t{vote.weight} * verdict.score;
-      ranked.opinions.push_back({vote.policy->name(), "score", verdict.score, std::move(verdict.reason)});
+      ranked.opinions.push_back(
+          {vote.policy->name(), "score", verdict.score, std::move(verdict.reason), std::move(verdict.code)});
       return;
   }
 }
@@ -98,7 +100,9 @@ void audit(const std::vector<RankedCandidate>& ranking, const PolicyRequest& req
   verdicts.candidates = static_cast<std::uint32_t>(request.candidates.size());
   for (const RankedCandidate& ranked : ranking) {
     for (const CandidateOpinions::Opinion& opinion : ranked.opinions) {
-      if (opinion.kind == "reject") ++verdicts.rejected[opinion.policy + ": " + opinion.reason];
+      if (opinion.kind != "reject") continue;
+      ++verdicts.rejected[opinion.policy + ": " + opinion.reason];
+      verdicts.add_code(opinion.code);
     }
     if (verdicts.best.size() == kAuditedCandidates) continue;
     verdicts.best.push_back(

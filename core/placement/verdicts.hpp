@@ -1,6 +1,7 @@
 // The policies' answers in one decision, as far as they are kept.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -19,6 +20,7 @@ struct CandidateOpinions {
     std::string kind;
     std::int32_t score = 0;
     std::string reason;
+    std::string code = {};  ///< as in Verdict; not kept by itself
   };
   std::vector<Opinion> opinions;
 };
@@ -29,6 +31,14 @@ struct Verdicts {
   std::map<std::string, std::uint32_t> rejected;  ///< "policy: reason" → how many candidates
   std::vector<std::string> lost_votes;            ///< "policy: why"
   std::vector<std::string> dropped;               ///< narrowings and withholdings that were dropped, and why
+  /// "ID/CODE" of what plugins said of the winner, and of what they rejected; in order, each once.
+  std::vector<std::string> codes = {};
+
+  /// None if it is empty.
+  void add_code(const std::string& code) {
+    const auto place = std::lower_bound(codes.begin(), codes.end(), code);
+    if (!code.empty() && (place == codes.end() || *place != code)) codes.insert(place, code);
+  }
 };
 
 }  // namespace topolet::placement

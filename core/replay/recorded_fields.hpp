@@ -170,7 +170,7 @@ TOPOLET_END_OF_FIELDS
 
 TOPOLET_FIELDS_OF(placement::Verdicts)
   field("candidates", &T::candidates), field("best", &T::best), field("rejected", &T::rejected),
-  field("lost_votes", &T::lost_votes), field("dropped", &T::dropped)
+  field("lost_votes", &T::lost_votes), field("dropped", &T::dropped), field("codes", &T::codes)
 TOPOLET_END_OF_FIELDS
 
 /// The fields that must be the same when the decision is made again: all but times and configuration number.

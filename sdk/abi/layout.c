@@ -531,7 +531,7 @@ FIELD(topolet_pick_request, chosen, 32, 16, topolet_set);
 FIELD(topolet_pick_request, count, 48, 4, uint32_t);
 FIELD(topolet_pick_request, stage, 52, 4, int32_t);
 
-SIZE(topolet_pick_sink, 80);
+SIZE(topolet_pick_sink, 88);
 FIELD(topolet_pick_sink, struct_size, 0, 4, uint32_t);
 FIELD(topolet_pick_sink, reserved, 4, 4, uint32_t);
 FIELD(topolet_pick_sink, context, 8, 8, void*);
@@ -543,6 +543,7 @@ FIELD(topolet_pick_sink, error, 48, 8, int32_t (*)(const topolet_pick_sink* sink
 FIELD(topolet_pick_sink, unmet, 56, 8, int32_t (*)(const topolet_pick_sink* sink, topolet_str what));
 FIELD(topolet_pick_sink, at_least, 64, 8, int32_t (*)(const topolet_pick_sink* sink, topolet_set cpus, uint32_t count));
 FIELD(topolet_pick_sink, reject, 72, 8, int32_t (*)(const topolet_pick_sink* sink, topolet_str reason));
+FIELD(topolet_pick_sink, code, 80, 8, int32_t (*)(const topolet_pick_sink* sink, topolet_str code));
 
 SIZE(topolet_pick, 16);
 FIELD(topolet_pick, struct_size, 0, 4, uint32_t);
@@ -572,12 +573,13 @@ VALUE(TOPOLET_VERDICT_ABSTAIN, 0);
 VALUE(TOPOLET_VERDICT_REJECT, 1);
 VALUE(TOPOLET_VERDICT_SCORE, 2);
 
-SIZE(topolet_score_sink, 32);
+SIZE(topolet_score_sink, 40);
 FIELD(topolet_score_sink, struct_size, 0, 4, uint32_t);
 FIELD(topolet_score_sink, reserved, 4, 4, uint32_t);
 FIELD(topolet_score_sink, context, 8, 8, void*);
 FIELD(topolet_score_sink, set, 16, 8, int32_t (*)(const topolet_score_sink* sink, uint32_t candidate, int32_t kind, int32_t score, topolet_str reason));
 FIELD(topolet_score_sink, error, 24, 8, int32_t (*)(const topolet_score_sink* sink, topolet_str message));
+FIELD(topolet_score_sink, code, 32, 8, int32_t (*)(const topolet_score_sink* sink, uint32_t candidate, topolet_str code));
 
 SIZE(topolet_score, 16);
 FIELD(topolet_score, struct_size, 0, 4, uint32_t);

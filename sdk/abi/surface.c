@@ -5,6 +5,7 @@
 #include <topolet/abi.h>
 #include <topolet/adjust.h>
 #include <topolet/annotations.h>
+#include <topolet/codes.h>
 #include <topolet/events.h>
 #include <topolet/log.h>
 #include <topolet/pick.h>
@@ -64,6 +65,7 @@ SURFACE(topolet_adjust_request, surface_adjust_request)
 SURFACE(topolet_adjust_sink, surface_adjust_sink)
 SURFACE(topolet_adjust, surface_adjust)
 SURFACE(topolet_annotations, surface_annotations)
+SURFACE(topolet_codes, surface_codes)
 SURFACE(topolet_event_kind, surface_event_kind)
 SURFACE(topolet_event, surface_event)
 SURFACE(topolet_event_sink, surface_event_sink)

@@ -14,14 +14,16 @@ placement::Verdicts full_verdicts() {
            {"0-1", 0, true, {{"numa", "reject", 0, "one node is enough"}}}},
           {{"numa: one node is enough", 1}},
           {"smt: late"},
-          {"gpu: would leave no CPU"}};
+          {"gpu: would leave no CPU"},
+          {"gpu/far", "numa/one-node"}};
 }
 
 constexpr const char* kFullText =
     R"({"candidates":3,"best":[)"
     R"({"nodes":"0","score":64,"words":[["numa","score",64,"fits one node"],["gpu","abstain",0,"no device"]]},)"
     R"({"nodes":"0-1","score":0,"rejected":true,"words":[["numa","reject",0,"one node is enough"]]}],)"
-    R"("rejected":{"numa: one node is enough":1},"lost_votes":["smt: late"],"dropped":["gpu: would leave no CPU"]})";
+    R"("rejected":{"numa: one node is enough":1},"lost_votes":["smt: late"],"dropped":["gpu: would leave no CPU"],)"
+    R"("codes":["gpu/far","numa/one-node"]})";
 
 TEST(VerdictsJson, WritesAllOfThem) { EXPECT_EQ(encode_verdicts(full_verdicts()), kFullText); }
 

@@ -49,6 +49,7 @@ std::string encode_verdicts(const placement::Verdicts& verdicts) {
   if (!verdicts.rejected.empty()) object["rejected"] = verdicts.rejected;
   if (!verdicts.lost_votes.empty()) object["lost_votes"] = verdicts.lost_votes;
   if (!verdicts.dropped.empty()) object["dropped"] = verdicts.dropped;
+  if (!verdicts.codes.empty()) object["codes"] = verdicts.codes;
   return object.dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
 }
 
@@ -61,6 +62,7 @@ Result<placement::Verdicts> decode_verdicts(const std::string& text) {
     read_if_present(json, "rejected", verdicts.rejected);
     read_if_present(json, "lost_votes", verdicts.lost_votes);
     read_if_present(json, "dropped", verdicts.dropped);
+    read_if_present(json, "codes", verdicts.codes);
     return verdicts;
   } catch (const std::exception& error) {
     return Error{Code::kDataLoss, std::string("verdicts: ") + error.what()};

@@ -3,6 +3,7 @@
 
 #include <topolet/adjust.h>
 #include <topolet/annotations.h>
+#include <topolet/codes.h>
 #include <topolet/events.h>
 #include <topolet/pick.h>
 #include <topolet/propose.h>
@@ -34,12 +35,15 @@ inline constexpr Capability kTick{TOPOLET_TICK_ID, "tick", &topolet_tick::tick};
 inline constexpr Capability kAnnotations{TOPOLET_ANNOTATIONS_ID, "names", &topolet_annotations::names};
 inline constexpr Capability kReads{TOPOLET_READS_ID, "annotations", &topolet_reads::annotations};
 
-inline constexpr std::tuple kCapabilities{kScore, kPropose, kPick, kAdjust, kEvents, kTick, kAnnotations, kReads};
+inline constexpr Capability kCodes{TOPOLET_CODES_ID, "codes", &topolet_codes::codes};
+
+inline constexpr std::tuple kCapabilities{kScore, kPropose,     kPick,  kAdjust, kEvents,
+                                          kTick,  kAnnotations, kReads, kCodes};
 
 /// The struct that one plugin gave for each capability; null for one that it does not have.
-using CapabilityStructs =
-    std::tuple<const topolet_score*, const topolet_propose*, const topolet_pick*, const topolet_adjust*,
-               const topolet_events*, const topolet_tick*, const topolet_annotations*, const topolet_reads*>;
+using CapabilityStructs = std::tuple<const topolet_score*, const topolet_propose*, const topolet_pick*,
+                                     const topolet_adjust*, const topolet_events*, const topolet_tick*,
+                                     const topolet_annotations*, const topolet_reads*, const topolet_codes*>;
 
 template <class Struct, class Member>
 const Struct*& struct_of(CapabilityStructs& structs, const Capability<Struct, Member>&) {

@@ -3,12 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 #include <string_view>
 #include <type_traits>
 #include <utility>
 
 #include "core/base/forked_child.hpp"
-#include "core/plugin/call/sink_replies.hpp"
 #include "core/plugin/guard/barrier.hpp"
 #include "core/plugin/guard/plugin_tables.hpp"
 
@@ -119,6 +119,39 @@ std::string fault_of_appended(const topolet_annotations& given) {
   return {};
 }
 
+bool is_code(std::string_view text) {
+  const auto is_allowed = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-'; };
+  return !text.empty() && text.size() <= TOPOLET_CODES_MAX_LENGTH &&
+         std::all_of(text.begin(), text.end(), is_allowed) && text.front() != '-' && text.back() != '-' &&
+         text.find("--") == std::string_view::npos;
+}
+
+std::string fault_of_member(topolet_kvs codes) {
+  if (codes.count > TOPOLET_CODES_MAX)
+    return fmt::format("gives {} codes; at most {} are allowed", codes.count, TOPOLET_CODES_MAX);
+  if (codes.count > 0 && codes.items == nullptr) return "gives codes at no address";
+  std::set<std::string_view> seen;
+  for (std::size_t i = 0; i < codes.count; ++i) {
+    const auto& [code, help] = codes.items[i];
+    if (std::string fault = fault_of_text(code); !fault.empty()) return fmt::format("gives a code that {}", fault);
+    const std::string_view name(code.len == 0 ? "" : code.ptr, code.len);
+    if (!is_code(name)) {
+      return fmt::format(
+          "gives the code '{}'; it must be words of a-z and 0-9 with a '-' between them, of at most {} "
+          "bytes",
+          sanitize_text(code), TOPOLET_CODES_MAX_LENGTH);
+    }
+    if (!seen.insert(name).second) return fmt::format("gives the code '{}' twice", name);
+    if (std::string fault = fault_of_text(help); !fault.empty())
+      return fmt::format("gives the code '{}' a help that {}", name, fault);
+    if (help.len == 0 || help.len > TOPOLET_CODES_MAX_HELP) {
+      return fmt::format("gives the code '{}' a help of {} bytes; it must have 1 to {}", name, help.len,
+                         TOPOLET_CODES_MAX_HELP);
+    }
+  }
+  return {};
+}
+
 /// Reads the names that the plugin says it reads.
 std::string fault_of_patterns(topolet_strs patterns) {
   if (patterns.count > TOPOLET_READS_MAX_PATTERNS)
@@ -158,7 +191,7 @@ std::string fault_of(const Struct* given, const Capability<Struct, Member>& capa
 }  // namespace
 
 PluginPolicy::PluginPolicy(std::string name, std::unique_ptr<PluginHost> host, const topolet_instance* instance)
-    : name_(std::move(name)), host_(std::move(host)), instance_(instance) {}
+    : name_(std::move(name)), host_(std::move(host)), instance_(instance), codes_{name_, {}} {}
 
 PluginPolicy::~PluginPolicy() {
   if (instance_ == nullptr || instance_->destroy == nullptr) return;
@@ -202,6 +235,10 @@ Status PluginPolicy::read_capabilities() {
   }
   if (const topolet_reads* const given = struct_of(capabilities_, kReads); given != nullptr)
     names_read_ = {strings_of(given->env), strings_of(given->annotations)};
+  if (const topolet_codes* const given = struct_of(capabilities_, kCodes); given != nullptr) {
+    for (std::size_t i = 0; i < given->codes.count; ++i)
+      codes_.codes.emplace_back(given->codes.items[i].key.ptr, given->codes.items[i].key.len);
+  }
   const std::chrono::milliseconds::rep interval = tick_interval().count();
   const bool ticks = struct_of(capabilities_, kTick) != nullptr;
   if (ticks && (interval < TOPOLET_TICK_MIN_MS || interval > TOPOLET_TICK_MAX_MS)) {
@@ -267,10 +304,10 @@ std::optional<CallFailure> PluginPolicy::check_lent_memory(const Shown& shown, c
 
 CallResult<std::vector<placement::Verdict>> PluginPolicy::score(const AbiRequest& request) {
   const std::size_t count = request.request().candidates.size();
-  ScoreReply reply{{begin_call()}, std::vector<placement::Verdict>(count), std::vector<bool>(count)};
+  ScoreReply reply{{begin_call()}, std::vector<placement::Verdict>(count), std::vector<bool>(count), codes_};
   if (!has(kScore)) return std::move(reply.verdicts);
   if (const CallStatus asked = call(kScore, &request.view(), reply, shown_of(request)); !asked) return asked.failure();
-  return std::move(reply.verdicts);
+  return reply.take();
 }
 
 CallResult<std::vector<NodeSet>> PluginPolicy::propose(const AbiRequest& request) {
@@ -284,13 +321,13 @@ CallResult<std::vector<NodeSet>> PluginPolicy::propose(const AbiRequest& request
 CallResult<placement::Pick> PluginPolicy::pick(const AbiRequest& request, std::size_t candidate, const CpuSet& usable,
                                                std::size_t count, const CpuSet& chosen) {
   if (!has(kPick)) return placement::Pick();
-  PickReply reply{{begin_call()}};
+  PickReply reply{{begin_call()}, codes_};
   const auto* pick_request = arguments_->copy_struct(
       topolet_pick_request{sizeof(topolet_pick_request), static_cast<std::uint32_t>(candidate), &request.view(),
                            arguments_->copy(usable), arguments_->copy(chosen), static_cast<std::uint32_t>(count),
                            chosen.empty() ? TOPOLET_PICK_CHOOSE : TOPOLET_PICK_REVIEW});
   if (const CallStatus asked = call(kPick, pick_request, reply, shown_of(request)); !asked) return asked.failure();
-  return std::move(reply.pick);
+  return reply.take();
 }
 
 CallResult<placement::Adjustment> PluginPolicy::adjust(const AbiRequest& request,

@@ -23,6 +23,7 @@
 #include "core/plugin/call/capabilities.hpp"
 #include "core/plugin/call/container_event.hpp"
 #include "core/plugin/call/plugin_host.hpp"
+#include "core/plugin/call/sink_replies.hpp"
 
 namespace topolet::plugin {
 
@@ -92,6 +93,9 @@ class PluginPolicy final {
   /// Returns the other names of a container that it says its answers depend on.
   const NamesRead& names_read() const { return names_read_; }
 
+  /// Returns the codes that it has for its reasons.
+  const std::vector<std::string>& codes() const { return codes_.codes; }
+
   /// The ids of the capabilities it has.
   std::vector<std::string> capabilities() const;
 
@@ -124,6 +128,7 @@ class PluginPolicy final {
   std::optional<std::vector<std::string>> annotations_;
   std::vector<placement::TakingAnnotation> taking_annotations_;
   NamesRead names_read_;
+  ReasonCodes codes_;
   /// The arguments of the running call, filled anew for each. No other plugin is ever lent this memory.
   std::optional<LentBlock> arguments_{std::in_place};
   bool watches_topology_ = false;

@@ -42,6 +42,22 @@ std::string_view bytes_of(topolet_str string) {
   return string.len == 0 ? std::string_view() : std::string_view(string.ptr, string.len);
 }
 
+/// Copies a code of the plugin to `place`, where none is yet.
+std::int32_t set_reason_code(SinkReply& reply, const ReasonCodes& known, topolet_str code, std::string& place) {
+  if (code.ptr == nullptr && code.len != 0) return reply.record_fault(TOPOLET_INVALID, "a code is a null pointer");
+  if (!known.has(bytes_of(code))) {
+    return reply.record_fault(TOPOLET_UNKNOWN,
+                              fmt::format("the code '{}', which is none of its codes", sanitize_text(code)));
+  }
+  if (!place.empty()) return reply.record_fault(TOPOLET_DUPLICATE, "two codes for one answer");
+  place = known.shown(bytes_of(code));
+  return TOPOLET_OK;
+}
+
+void add_code(std::string& reason, const std::string& code) {
+  if (!reason.empty() && !code.empty()) reason += " (" + code + ")";
+}
+
 using Fields = std::vector<std::pair<std::string, std::string>>;
 
 std::int32_t add_field(AdjustReply& reply, Fields& fields, const char* noun, topolet_str key, topolet_str value) {
@@ -99,9 +115,25 @@ std::int32_t ScoreReply::set(std::uint32_t candidate, std::int32_t kind, std::in
   }
   if (reason.ptr == nullptr && reason.len != 0) return record_fault(TOPOLET_INVALID, "a reason is a null pointer");
   seen[candidate] = true;
-  verdicts[candidate] = {static_cast<placement::Verdict::Kind>(kind), kind == TOPOLET_VERDICT_SCORE ? score : 0,
-                         sanitize_text(reason)};
+  placement::Verdict& verdict = verdicts[candidate];
+  verdict.kind = static_cast<placement::Verdict::Kind>(kind);
+  verdict.score = kind == TOPOLET_VERDICT_SCORE ? score : 0;
+  verdict.reason = sanitize_text(reason);
   return TOPOLET_OK;
+}
+
+std::int32_t ScoreReply::set_code(std::uint32_t candidate, topolet_str code) {
+  if (call_abandoned) return TOPOLET_LATE;
+  if (candidate >= verdicts.size()) {
+    return record_fault(TOPOLET_UNKNOWN,
+                        fmt::format("a code for candidate {}, but there are only {}", candidate, verdicts.size()));
+  }
+  return set_reason_code(*this, known, code, verdicts[candidate].code);
+}
+
+std::vector<placement::Verdict> ScoreReply::take() {
+  for (placement::Verdict& verdict : verdicts) add_code(verdict.reason, verdict.code);
+  return std::move(verdicts);
 }
 
 std::int32_t ProposeReply::add(topolet_set nodes) {
@@ -173,6 +205,16 @@ std::int32_t PickReply::set_rejected(topolet_str reason) {
   if (!pick.rejected.empty()) return record_fault(TOPOLET_DUPLICATE, "reject is called twice");
   pick.rejected = sanitize_text(reason);
   return TOPOLET_OK;
+}
+
+std::int32_t PickReply::set_code(topolet_str code) {
+  if (call_abandoned) return TOPOLET_LATE;
+  return set_reason_code(*this, known, code, pick.code);
+}
+
+placement::Pick PickReply::take() {
+  for (std::string* reason : {&pick.reason, &pick.unmet, &pick.rejected}) add_code(*reason, pick.code);
+  return std::move(pick);
 }
 
 std::int32_t AdjustReply::set_mems(topolet_set nodes) {
@@ -289,8 +331,12 @@ template class ReplyScope<TickReply>;
 
 topolet_score_sink sink_for(const ScoreReply&) {
   using Sink = topolet_score_sink;
-  return {sizeof(Sink), 0, nullptr, &Forward<Sink, ScoreReply, &ScoreReply::set>::call,
-          &Forward<Sink, ScoreReply, &ScoreReply::set_error>::call};
+  Sink sink{};
+  sink.struct_size = sizeof(sink);
+  sink.set = &Forward<Sink, ScoreReply, &ScoreReply::set>::call;
+  sink.error = &Forward<Sink, ScoreReply, &ScoreReply::set_error>::call;
+  sink.code = &Forward<Sink, ScoreReply, &ScoreReply::set_code>::call;
+  return sink;
 }
 
 topolet_propose_sink sink_for(const ProposeReply&) {
@@ -311,6 +357,7 @@ topolet_pick_sink sink_for(const PickReply&) {
   sink.unmet = &Forward<Sink, PickReply, &PickReply::set_unmet>::call;
   sink.at_least = &Forward<Sink, PickReply, &PickReply::add_minimum>::call;
   sink.reject = &Forward<Sink, PickReply, &PickReply::set_rejected>::call;
+  sink.code = &Forward<Sink, PickReply, &PickReply::set_code>::call;
   return sink;
 }
 

@@ -8,10 +8,12 @@
 #include <topolet/score.h>
 #include <topolet/tick.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/placement/policy.hpp"
@@ -29,11 +31,26 @@ struct SinkReply {
   std::int32_t set_error(topolet_str message);
 };
 
+/// The codes that a plugin has for its reasons.
+struct ReasonCodes {
+  std::string plugin;
+  std::vector<std::string> codes;
+
+  bool has(std::string_view code) const { return std::find(codes.begin(), codes.end(), code) != codes.end(); }
+  /// "ID/CODE"
+  std::string shown(std::string_view code) const { return plugin + '/' + std::string(code); }
+};
+
 struct ScoreReply : SinkReply {
   std::vector<placement::Verdict> verdicts;
   std::vector<bool> seen;
+  const ReasonCodes& known;
+
+  /// The verdicts as they are to be told: reasons end with their codes.
+  std::vector<placement::Verdict> take();
 
   std::int32_t set(std::uint32_t candidate, std::int32_t kind, std::int32_t score, topolet_str reason);
+  std::int32_t set_code(std::uint32_t candidate, topolet_str code);
 };
 
 struct ProposeReply : SinkReply {
@@ -43,6 +60,7 @@ struct ProposeReply : SinkReply {
 };
 
 struct PickReply : SinkReply {
+  const ReasonCodes& known;
   placement::Pick pick = {};
   bool withheld = false;
   bool ordered = false;
@@ -54,6 +72,10 @@ struct PickReply : SinkReply {
   std::int32_t set_unmet(topolet_str what);
   std::int32_t add_minimum(topolet_set cpus, std::uint32_t count);
   std::int32_t set_rejected(topolet_str reason);
+  std::int32_t set_code(topolet_str code);
+
+  /// The pick as it is to be told: reasons end with its code.
+  placement::Pick take();
 };
 
 struct AdjustReply : SinkReply {

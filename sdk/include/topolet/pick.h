@@ -75,6 +75,10 @@ struct topolet_pick_sink {
    * not required; if the result is rejected, too, it goes on to the next candidate. Cut beyond 1,024 bytes. [decision]
    */
   int32_t (*reject)(const topolet_pick_sink* sink, topolet_str reason);
+
+  /* Says by which code of its topolet.codes/1 the plugin answers so: it goes with what reason(), unmet() and reject()
+   * say. TOPOLET_UNKNOWN for a code that it does not have is a wrong answer, too. [decision] */
+  int32_t (*code)(const topolet_pick_sink* sink, topolet_str code);
 };
 
 typedef struct topolet_pick {

@@ -5,6 +5,7 @@
 #include <topolet/abi.h>
 #include <topolet/adjust.h>
 #include <topolet/annotations.h>
+#include <topolet/codes.h>
 #include <topolet/events.h>
 #include <topolet/pick.h>
 #include <topolet/propose.h>
@@ -94,6 +95,14 @@ concept ReadingPolicy = Policy<P> && requires(P& policy) {
   { policy.reads() } -> std::convertible_to<topolet_reads>;
 };
 
+/// kCodes, a static constexpr std::array<topolet_kv, N>, has the codes that the policy gives its reasons, and what each
+/// means: {TOPOLET_STR("no-local-memory"), TOPOLET_STR("The node has too little memory.")}.
+template <class P>
+concept CodedPolicy = Policy<P> && requires {
+  { P::kCodes.data() } -> std::convertible_to<const topolet_kv*>;
+  { P::kCodes.size() } -> std::convertible_to<std::size_t>;
+};
+
 namespace detail {
 
 /// Runs `call`; if it throws, reports the exception's text to `sink`.
@@ -130,6 +139,7 @@ TOPOLET_DETAIL_NAMES(notify);
 TOPOLET_DETAIL_NAMES(tick);
 TOPOLET_DETAIL_NAMES(kAnnotations);
 TOPOLET_DETAIL_NAMES(kTakingAnnotations);
+TOPOLET_DETAIL_NAMES(kCodes);
 TOPOLET_DETAIL_NAMES(reads);
 #undef TOPOLET_DETAIL_NAMES
 
@@ -153,6 +163,8 @@ constexpr bool check_methods() {
                 "kAnnotations must be a public static constexpr std::array<topolet_str, N>");
   static_assert(!names_kTakingAnnotations<P> || TakingPolicy<P>,
                 "kTakingAnnotations must be a public static constexpr std::array<topolet_kv, N> beside kAnnotations");
+  static_assert(!names_kCodes<P> || CodedPolicy<P>,
+                "kCodes must be a public static constexpr std::array<topolet_kv, N>");
   static_assert(!names_reads<P> || ReadingPolicy<P>,
                 "reads() must be callable without arguments and return topolet_reads");
   return true;
@@ -212,6 +224,10 @@ struct Instance {
       static constexpr topolet_annotations kNames = {
           sizeof(topolet_annotations), 0, {P::kAnnotations.data(), P::kAnnotations.size()}, taking_annotations_of<P>()};
       if (text(id) == TOPOLET_ANNOTATIONS_ID) return &kNames;
+    }
+    if constexpr (CodedPolicy<P>) {
+      static constexpr topolet_codes kOwn = {sizeof(topolet_codes), 0, {P::kCodes.data(), P::kCodes.size()}};
+      if (text(id) == TOPOLET_CODES_ID) return &kOwn;
     }
     if constexpr (ReadingPolicy<P>) {
       if (text(id) == TOPOLET_READS_ID) return &static_cast<Instance*>(instance->context)->reads;

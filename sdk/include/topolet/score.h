@@ -38,6 +38,10 @@ struct topolet_score_sink {
   /* Says why score() is about to return TOPOLET_FAILED. Copies the message.
    * [decision] */
   int32_t (*error)(const topolet_score_sink* sink, topolet_str message);
+
+  /* Says by which code of its topolet.codes/1 the plugin gives this candidate its verdict, once; before or after set().
+   * Returns what set() does; TOPOLET_UNKNOWN also for a code that it does not have. [decision] */
+  int32_t (*code)(const topolet_score_sink* sink, uint32_t candidate, topolet_str code);
 };
 
 typedef struct topolet_score {

@@ -25,6 +25,7 @@ struct Verdict {
   topolet_verdict_kind kind = TOPOLET_VERDICT_ABSTAIN;
   std::int32_t score = 0;  ///< TOPOLET_SCORE_MIN to TOPOLET_SCORE_MAX; counts for TOPOLET_VERDICT_SCORE only
   std::string reason = {};
+  std::string code = {};  ///< one of the policy's kCodes, or none
 };
 
 /// Takes the answer of score(). The policy abstains on every candidate that it gives no verdict for.
@@ -41,12 +42,17 @@ class Scores {
   void reject(std::size_t candidate, std::string_view reason) {
     sink_.set(&sink_, static_cast<std::uint32_t>(candidate), TOPOLET_VERDICT_REJECT, 0, borrow(reason));
   }
+  /// Says by which of the policy's kCodes the candidate has its verdict. A host that does not know codes is not told.
+  void code(std::size_t candidate, std::string_view code) {
+    if (TOPOLET_HAS(&sink_, code)) sink_.code(&sink_, static_cast<std::uint32_t>(candidate), borrow(code));
+  }
   /// All verdicts at once, by position of the candidates. Candidates beyond the last verdict get none.
   void give(const std::vector<Verdict>& verdicts) {
     for (std::size_t i = 0; i < verdicts.size(); ++i) {
       const Verdict& verdict = verdicts[i];
       if (verdict.kind == TOPOLET_VERDICT_ABSTAIN && verdict.reason.empty()) continue;
       sink_.set(&sink_, static_cast<std::uint32_t>(i), verdict.kind, verdict.score, borrow(verdict.reason));
+      if (!verdict.code.empty()) code(i, verdict.code);
     }
   }
 
@@ -84,6 +90,10 @@ class Picks {
   }
   /// Rejects the chosen CPUs.
   void reject(std::string_view reason) { sink_.reject(&sink_, borrow(reason)); }
+  /// Says by which of the policy's kCodes it answers so. A host that does not know codes is not told.
+  void code(std::string_view code) {
+    if (TOPOLET_HAS(&sink_, code)) sink_.code(&sink_, borrow(code));
+  }
 
  private:
   const topolet_pick_sink& sink_;

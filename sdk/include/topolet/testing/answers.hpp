@@ -1,6 +1,7 @@
 // The answers of a plugin as values, taken by sinks that refuse what a host refuses. See <topolet/testing.hpp>.
 #pragma once
 
+#include <topolet/codes.h>
 #include <topolet/testing/request.hpp>
 
 #include <algorithm>
@@ -29,6 +30,7 @@ struct Picked {
   std::string reason;
   std::string unmet;
   std::string rejected;
+  std::string code = {};
 };
 
 struct Adjusted {
@@ -83,8 +85,21 @@ std::int32_t keep_reason(const Sink* sink, topolet_str reason) {
 
 inline Set not_offered(topolet_set named, topolet_set offered) { return Set(named) - Set(offered); }
 
+/// `codes`: those that the plugin has; null if it has none.
+template <class T>
+std::int32_t keep_code(Answer<T>& answer, const topolet_codes* codes, topolet_str code, std::string& place) {
+  const std::size_t count = codes == nullptr ? 0 : codes->codes.count;
+  const auto is_this = [code](const topolet_kv& own) { return text(own.key) == text(code); };
+  if (count == 0 || std::none_of(codes->codes.items, codes->codes.items + count, is_this))
+    return answer.refuse(TOPOLET_UNKNOWN, "the code " + std::string(text(code)) + ", which is none of its codes");
+  if (!place.empty()) return answer.refuse(TOPOLET_DUPLICATE, "two codes for one answer");
+  place = text(code);
+  return TOPOLET_OK;
+}
+
 struct ScoreAnswer : Answer<std::vector<Verdict>> {
   std::vector<bool> seen;
+  const topolet_codes* codes = nullptr;
 
   std::int32_t set(std::uint32_t candidate, std::int32_t kind, std::int32_t score, topolet_str reason) {
     const std::string on = " on candidate " + std::to_string(candidate);
@@ -99,8 +114,13 @@ struct ScoreAnswer : Answer<std::vector<Verdict>> {
       return refuse(TOPOLET_OUT_OF_RANGE, "the score " + std::to_string(score) + on + ", beyond -100 to 100");
     }
     seen[candidate] = true;
-    value[candidate] = {static_cast<topolet_verdict_kind>(kind), score, std::string(text(reason))};
+    value[candidate] = {static_cast<topolet_verdict_kind>(kind), score, std::string(text(reason)),
+                        std::move(value[candidate].code)};
     return TOPOLET_OK;
+  }
+  std::int32_t set_code(std::uint32_t candidate, topolet_str code) {
+    if (candidate >= value.size()) return refuse(TOPOLET_UNKNOWN, "a code on a candidate that there is not");
+    return keep_code(*this, codes, code, value[candidate].code);
   }
 };
 
@@ -116,6 +136,7 @@ struct ProposeAnswer : Answer<std::vector<Set>> {
 };
 
 struct PickAnswer : Answer<Picked> {
+  const topolet_codes* codes = nullptr;
   topolet_set usable = {};
   bool withheld = false, ordered = false;
 
@@ -233,6 +254,9 @@ inline topolet_score_sink sink_into(ScoreAnswer& answer) {
   start<std::vector<Verdict>>(sink, answer);
   sink.set = [](const topolet_score_sink* to, std::uint32_t candidate, std::int32_t kind, std::int32_t score,
                 topolet_str reason) { return answer_of<ScoreAnswer>(to).set(candidate, kind, score, reason); };
+  sink.code = [](const topolet_score_sink* to, std::uint32_t candidate, topolet_str code) {
+    return answer_of<ScoreAnswer>(to).set_code(candidate, code);
+  };
   return sink;
 }
 
@@ -264,6 +288,10 @@ inline topolet_pick_sink sink_into(PickAnswer& answer) {
   };
   sink.reject = [](const topolet_pick_sink* to, topolet_str reason) {
     return answer_of<PickAnswer>(to).set_rejected(reason);
+  };
+  sink.code = [](const topolet_pick_sink* to, topolet_str code) {
+    PickAnswer& answer = answer_of<PickAnswer>(to);
+    return keep_code(answer, answer.codes, code, answer.value.code);
   };
   return sink;
 }

@@ -124,6 +124,10 @@ class Plugin {
   Plugin(const Plugin&) = delete;
   Plugin& operator=(const Plugin&) = delete;
 
+  /// The codes that it has for its reasons; null if it has none.
+  const topolet_codes* codes() const {
+    return static_cast<const topolet_codes*>(instance_->get_capability(instance_, borrow(TOPOLET_CODES_ID)));
+  }
   bool has(std::string_view id) const { return instance_->get_capability(instance_, borrow(id)) != nullptr; }
 
   /// The annotations that the plugin says it reads.
@@ -148,6 +152,7 @@ class Plugin {
   /// One verdict for each candidate.
   std::vector<Verdict> score(const Request& request) {
     sinks::ScoreAnswer answer;
+    answer.codes = codes();
     answer.value.resize(request.view().candidate_count);
     answer.seen.resize(answer.value.size());
     const topolet_score_sink sink = sinks::sink_into(answer);
@@ -167,6 +172,7 @@ class Plugin {
   /// withhold beside them.
   Picked pick(const Request& request, std::size_t candidate, const Set& chosen = {}) {
     sinks::PickAnswer answer;
+    answer.codes = codes();
     answer.usable = candidates(request.view())[candidate].usable;
     const topolet_pick_sink sink = sinks::sink_into(answer);
     const topolet_pick_request asked{sizeof(asked),
