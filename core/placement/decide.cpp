@@ -282,6 +282,7 @@ class DecisionRun {
     decision_.reason_code = code;
     decision_.placement = {};
     decision_.within = {};
+    decision_.replace.clear();
     decision_.reason = std::move(reason);
     return std::move(decision_);
   }

@@ -11,6 +11,7 @@
 #include "core/base/index_set.hpp"
 #include "core/placement/placement.hpp"
 #include "core/placement/verdicts.hpp"
+#include "core/placement/workload.hpp"
 
 namespace topolet::placement {
 
@@ -19,6 +20,15 @@ struct DecisionTimes {
   std::chrono::microseconds queued{};                              ///< from the request's arrival until it was taken up
   std::chrono::microseconds decide{};                              ///< policies included
   std::map<std::string, std::chrono::microseconds> policies = {};  ///< by name
+};
+
+/// Another container that is to be placed anew with this decision, if it may move.
+struct WishedReplacement {
+  ContainerKey key;
+  bool move_nodes = false;  ///< false: only inside the nodes it is on
+  std::string why;          ///< "policy: reason"
+
+  friend bool operator==(const WishedReplacement&, const WishedReplacement&) = default;
 };
 
 /// How many of the best candidates a decision tells the nodes of.
@@ -45,6 +55,7 @@ struct Decision {
   DecisionTimes times;
   std::int64_t setup = 0;  ///< the number of the configuration and plugins that made it; 0 = none is known
   Verdicts verdicts;
+  std::vector<WishedReplacement> replace;  ///< in the order of their keys
   std::vector<RankedNodes> best_nodes;  ///< of candidates that no policy rejected, the best first: kBestNodes at most
   std::vector<std::string> lost_votes;  ///< names of the policies whose vote was lost
   struct InvalidReply {

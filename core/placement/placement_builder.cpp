@@ -84,6 +84,7 @@ Status PlacementBuilder::choose(const RankedCandidate& ranked, const Considered&
   withholding_reasons_.clear();
   choosing_votes_.clear();
   rejections_.clear();
+  decision_.replace.clear();
   const CombinedPicks picked = ask_for_picks(ranked, considered);
   if (request_.may_go_elsewhere()) {
     const std::size_t again = std::min<std::size_t>(request_.keep.size(), request_.exclusive_cpus);
@@ -193,10 +194,24 @@ void PlacementBuilder::review_choice(const RankedCandidate& ranked, const CpuSet
     if (!pick->rejected.empty()) reject(vote, pick->rejected);
     if (!pick->unmet.empty() || !pick->rejected.empty() || !(pick->withhold - chosen).empty())
       decision_.verdicts.add_code(pick->code);
+    for (const Replacement& other : pick->replace) add_replacement(vote, other);
     const CpuSet beside = pick->withhold - chosen;
     if (beside.empty() || !withhold(beside, vote) || pick->reason.empty()) continue;
     withholding_reasons_ += "; " + vote.policy->name() + ": " + pick->reason;
   }
+}
+
+/// The first policy that names a container says why; one that lets it move to other nodes is enough.
+void PlacementBuilder::add_replacement(const Vote& vote, const Replacement& other) {
+  auto& replace = decision_.replace;
+  const auto place =
+      std::lower_bound(replace.begin(), replace.end(), other.key,
+                       [](const WishedReplacement& wish, const ContainerKey& key) { return wish.key < key; });
+  if (place != replace.end() && place->key == other.key) {
+    place->move_nodes |= other.move_nodes;
+    return;
+  }
+  replace.insert(place, {other.key, other.move_nodes, vote.policy->name() + ": " + other.reason});
 }
 
 /// The minimums that policies ask for matter more than using CPUs of one kind only.

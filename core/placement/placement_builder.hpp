@@ -62,6 +62,7 @@ class PlacementBuilder {
   void reject(const Vote& vote, const std::string& why);
   void drop(const std::string& policy, const std::string& what);
   void drop_pick(const Vote& vote, const std::string& what);
+  void add_replacement(const Vote& vote, const Replacement& other);
 
   const PolicyRequest& request_;
   const PlacementRules& rules_;

@@ -218,6 +218,15 @@ struct CpuMinimum {
   std::size_t count = 0;
 };
 
+/// A policy's wish that another container, which shares CPUs, be placed anew together with the one that it decides on.
+struct Replacement {
+  ContainerKey key;
+  bool move_nodes = false;  ///< false: only inside the nodes it is on
+  std::string reason;
+
+  friend bool operator==(const Replacement&, const Replacement&) = default;
+};
+
 /// The CPUs of the winning candidate that a policy wants to be used.
 struct Pick {
   std::optional<CpuSet> narrow;      ///< use only these
@@ -225,9 +234,10 @@ struct Pick {
   std::vector<CpuMinimum> at_least;  ///< take as many of these, the first first; for exclusive containers
   std::vector<std::uint32_t> order;  ///< which to take first, by OS index; the others follow in the core's order
   std::string reason;
-  std::string unmet;     ///< a goal of the policy that cannot be met here; empty: none
-  std::string rejected;  ///< why the chosen CPUs must not be used; empty: they may
-  std::string code;      ///< "ID/CODE", why it answers so in a word; empty: the policy has none
+  std::string unmet;                 ///< a goal of the policy that cannot be met here; empty: none
+  std::string rejected;              ///< why the chosen CPUs must not be used; empty: they may
+  std::string code;                  ///< "ID/CODE", why it answers so in a word; empty: the policy has none
+  std::vector<Replacement> replace;  ///< when the CPUs are chosen: each container once
 };
 
 /// A placement as it was chosen, shown to policies for the last time before it is carried out.

@@ -56,6 +56,12 @@ class Digest {
     add(pick.reason);
     add(pick.unmet);
     add(pick.rejected);
+    for (const placement::Replacement& other : pick.replace) {
+      add(other.key.pod_uid);
+      add(other.key.name);
+      add(std::uint64_t{other.move_nodes});
+      add(other.reason);
+    }
   }
   void add(const placement::Adjustment& adjustment) {
     add(adjustment.mems);

@@ -173,13 +173,17 @@ TOPOLET_FIELDS_OF(placement::Verdicts)
   field("lost_votes", &T::lost_votes), field("dropped", &T::dropped), field("codes", &T::codes)
 TOPOLET_END_OF_FIELDS
 
+TOPOLET_FIELDS_OF(placement::WishedReplacement)
+  field("key", &T::key), field("move_nodes", &T::move_nodes), field("why", &T::why)
+TOPOLET_END_OF_FIELDS
+
 /// The fields that must be the same when the decision is made again: all but times and configuration number.
 TOPOLET_FIELDS_OF(placement::Decision)
   field("denied", &T::denied), field("unpinned", &T::unpinned), field("conflict", &T::conflict),
   field("shared_because_full", &T::shared_because_full), field("placement", &T::placement),
   field("within", &T::within), field("nodes", &T::nodes), field("cpus_of_candidate", &T::cpus_of_candidate),
   field("used_devices", &T::used_devices), field("reason", &T::reason), field("reason_code", &T::reason_code),
-  field("verdicts", &T::verdicts)
+  field("verdicts", &T::verdicts), field("replace", &T::replace)
 TOPOLET_END_OF_FIELDS
 
 TOPOLET_FIELDS_OF(plugin::ContainerEvent)

@@ -531,7 +531,7 @@ FIELD(topolet_pick_request, chosen, 32, 16, topolet_set);
 FIELD(topolet_pick_request, count, 48, 4, uint32_t);
 FIELD(topolet_pick_request, stage, 52, 4, int32_t);
 
-SIZE(topolet_pick_sink, 88);
+SIZE(topolet_pick_sink, 96);
 FIELD(topolet_pick_sink, struct_size, 0, 4, uint32_t);
 FIELD(topolet_pick_sink, reserved, 4, 4, uint32_t);
 FIELD(topolet_pick_sink, context, 8, 8, void*);
@@ -544,6 +544,7 @@ FIELD(topolet_pick_sink, unmet, 56, 8, int32_t (*)(const topolet_pick_sink* sink
 FIELD(topolet_pick_sink, at_least, 64, 8, int32_t (*)(const topolet_pick_sink* sink, topolet_set cpus, uint32_t count));
 FIELD(topolet_pick_sink, reject, 72, 8, int32_t (*)(const topolet_pick_sink* sink, topolet_str reason));
 FIELD(topolet_pick_sink, code, 80, 8, int32_t (*)(const topolet_pick_sink* sink, topolet_str code));
+FIELD(topolet_pick_sink, replace, 88, 8, int32_t (*)(const topolet_pick_sink* sink, uint32_t entry, uint32_t flags, topolet_str reason));
 
 SIZE(topolet_pick, 16);
 FIELD(topolet_pick, struct_size, 0, 4, uint32_t);

@@ -59,6 +59,16 @@ class CreateContainerTest : public HandlerTest {
                                .cpus = cpus});
   }
 
+  /// Others are asked about by this policy, too.
+  void decide_with(std::shared_ptr<placement::Policy> policy) {
+    placer_ = Placer({topology_,
+                      placement::make_candidates(*topology_, topology_->allowed),
+                      {},
+                      [policy = std::move(policy)](const auto& request, const placement::PlacementRules& rules) {
+                        return decide(*request, rules, {{.policy = policy}});
+                      }});
+  }
+
   std::vector<std::string> outcomes_;  ///< what the runtime said of creates, as it is stored
 };
 
@@ -85,6 +95,72 @@ TEST_F(CreateContainerTest, KeepsValuesOfVariablesOutOfWhatTheRuntimeSays) {
   ASSERT_TRUE(call->kubelet_answer());
   EXPECT_EQ(call->kubelet_answer()->message, message) << "the kubelet is told all";
   EXPECT_THAT(outcomes_, ::testing::ElementsAre("device error: (value of PASSWORD): unknown device"));
+}
+
+/// Has all share one CPU for each container that there is.
+class GrowingPool : public placement::Policy {
+ public:
+  const std::string& name() const override { return name_; }
+  Result<std::vector<placement::Verdict>> score(const placement::PolicyRequest& request) override {
+    return std::vector<placement::Verdict>(request.candidates.size());
+  }
+  Result<placement::Pick> pick(const placement::PolicyRequest& request, std::size_t /*candidate*/, const CpuSet& usable,
+                               std::size_t /*count*/) override {
+    placement::Pick pick;
+    pick.narrow.emplace();
+    for (const std::uint32_t cpu : usable) {
+      if (pick.narrow->size() <= request.ledger.entries.size()) pick.narrow->insert(cpu);
+    }
+    return pick;
+  }
+  Result<placement::Pick> review_pick(const placement::PolicyRequest& request, std::size_t /*candidate*/,
+                                      const CpuSet& /*usable*/, const CpuSet& /*chosen*/) override {
+    placement::Pick pick;
+    for (const placement::LedgerEntry& entry : request.ledger.entries)
+      pick.replace.push_back({entry.key, may_leave_nodes_, "the pool grows"});
+    return pick;
+  }
+
+  bool may_leave_nodes_ = false;  ///< others may go to other nodes
+
+ private:
+  std::string name_ = "growing";
+};
+
+TEST_F(CreateContainerTest, PlacesOthersAnewInTheSameCommitIfAPolicyWishes) {
+  begin({shared("a", Phase::kRunning, {0}), exclusive("c", {7})}, {pod_of("b")});
+  start_converged("a");
+  start_converged("c");
+  decide_with(std::make_shared<GrowingPool>());
+  const auto call = create("b");
+  EXPECT_TRUE(call->is_forwarded());
+  EXPECT_EQ(find("b")->placement.cpus, (CpuSet{0, 1, 2}));
+  EXPECT_EQ(find("a")->placement.cpus, (CpuSet{0, 1, 2}));
+  EXPECT_EQ(find("a")->generation, find("b")->generation) << "in one commit";
+  EXPECT_EQ(find("c")->placement.cpus, CpuSet{7}) << "it has its CPUs alone";
+  EXPECT_EQ(runtime_.container("c-a").cpus(), (CpuSet{0, 1, 2})) << "it is told before the create is answered";
+  EXPECT_THAT(take_transitions(), ::testing::Contains(::testing::StartsWith("a: cpus 0>0-2, within 0>0-2")));
+  EXPECT_EQ(find("a")->preferred, std::nullopt) << "it does not go back";
+}
+
+TEST_F(CreateContainerTest, LeavesWhoIsPlacedAnewOnItsNodesUnlessItMayLeave) {
+  begin({shared("a", Phase::kRunning, {5})}, {pod_of("b")});
+  start_converged("a");
+  const auto pool = std::make_shared<GrowingPool>();
+  decide_with(pool);
+  create("b");
+  EXPECT_EQ(find("b")->placement.cpus, (CpuSet{0, 1}));
+  EXPECT_EQ(find("a")->placement.cpus, (CpuSet{4, 5}));
+}
+
+TEST_F(CreateContainerTest, TakesWhoMayLeaveItsNodesAlongToOthers) {
+  begin({shared("a", Phase::kRunning, {5})}, {pod_of("b")});
+  start_converged("a");
+  const auto pool = std::make_shared<GrowingPool>();
+  pool->may_leave_nodes_ = true;
+  decide_with(pool);
+  create("b");
+  EXPECT_EQ(find("a")->placement.cpus, (CpuSet{0, 1}));
 }
 
 TEST_F(CreateContainerTest, AnswersOnceItHasTheSetThatItGotMeanwhile) {

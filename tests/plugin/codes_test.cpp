@@ -75,6 +75,29 @@ TEST(Codes, AreRefusedIfTheyAreNone) {
   }
 }
 
+Result<placement::Pick> replacing(const std::string& answer, placement::Mode mode = placement::Mode::kShared) {
+  const auto request = two_node_request();
+  placement::LedgerEntry entry;
+  entry.key = {"uid-2", "db", 0, "sandbox-2"};
+  entry.placement.mode = mode;
+  request->ledger.entries.push_back(entry);
+  return coded(answer)->pick(abi_view(*request), 0, CpuSet::range(0, 3), 2, CpuSet{0, 1});
+}
+
+TEST(PickedReplacements, AreOthersOfTheLedger) {
+  const auto pick = replacing("replace");
+  ASSERT_TRUE(pick) << pick.error().message;
+  EXPECT_THAT(pick->replace, ElementsAre(placement::Replacement{{"uid-2", "db", 0, "sandbox-2"}, true, "because"}));
+}
+
+TEST(PickedReplacements, AreRefusedIfTheyMakeNoSense) {
+  const std::string begin = "coded: pick gave an invalid answer: ";
+  EXPECT_EQ(replacing("replace-twice").error().message, begin + "two moves of entry 0");
+  EXPECT_EQ(replacing("replace-unknown").error().message, begin + "a move of entry 1, but there are only 1");
+  EXPECT_EQ(replacing("replace-foreign", placement::Mode::kForeign).error().message,
+            begin + "a move of entry 0, which topolet does not place");
+}
+
 TEST(Codes, AreKeptWithTheDecision) {
   const auto request = two_node_request();
   PolicyThread thread{PolicyThread::Options{}};

@@ -74,6 +74,9 @@ class Everything {
   static constexpr std::array<topolet_kv, 2> kTakingAnnotations = {
       {{TOPOLET_STR("mood"), TOPOLET_STR("greedy")}, {TOPOLET_STR("taste"), {nullptr, 0}}}};
 
+  static constexpr std::array<topolet_kv, 2> kCodes = {{{TOPOLET_STR("tasty"), TOPOLET_STR("It is to its taste.")},
+                                                        {TOPOLET_STR("not-these"), TOPOLET_STR("It wants others.")}}};
+
   Everything(const Options& options, const Host& host) : host_(host) {
     host_.set("mood", options["mood"]);
     host_.log(TOPOLET_LOG_INFO, "here");
@@ -81,6 +84,7 @@ class Everything {
   void score(const topolet_request&, Scores& scores) const {
     if (host_.set("mood", "bad") != TOPOLET_FORBIDDEN) throw std::runtime_error("wrote");
     scores.score(0, host_.get("mood") == "good" ? 7 : 101, "taste");
+    scores.code(0, "tasty");
   }
   void propose(const topolet_request& request, Proposals& proposals) const {
     proposals.nodes(candidates(request)[1].nodes);
@@ -88,7 +92,10 @@ class Everything {
   void pick(const topolet_pick_request& request, Picks& picks) const {
     picks.withhold(request.usable);
     picks.at_least(request.usable, request.count);
-    if (size_of(request.chosen) > 0) picks.reject("not these");
+    if (size_of(request.chosen) == 0) return;
+    picks.reject("not these");
+    picks.code("not-these");
+    if (request.request->ledger->entry_count > 0) picks.replace(0, TOPOLET_REPLACE_OTHER_NODES, "with it");
   }
   void adjust(const topolet_adjust_request& request, Adjustments& adjustments) const {
     adjustments.mems(request.memory);
@@ -146,6 +153,7 @@ TEST_F(SdkPluginAtWork, AnswersInPlainValues) {
   EXPECT_THAT(plugin.taking_annotations(), ElementsAre("mood = greedy", "taste"));
   const Request request(machine_, ledger_, {}, 1);
   EXPECT_EQ(plugin.score(request)[0].score, 7);
+  EXPECT_EQ(plugin.score(request)[0].code, "tasty");
   EXPECT_EQ(plugin.score(request)[1].kind, TOPOLET_VERDICT_ABSTAIN);
   ASSERT_EQ(plugin.propose(request).size(), 1U);
   EXPECT_EQ(plugin.propose(request)[0].to_string(), "1");
@@ -155,7 +163,9 @@ TEST_F(SdkPluginAtWork, AnswersInPlainValues) {
   EXPECT_EQ(picked.at_least[0].cpus.to_string(), "2-3");
   EXPECT_EQ(picked.at_least[0].count, 1U);
   EXPECT_EQ(picked.rejected, "");
-  EXPECT_EQ(plugin.pick(request, 1, set_of({2})).rejected, "not these");
+  const Picked reviewed = plugin.pick(request, 1, set_of({2}));
+  EXPECT_EQ(reviewed.rejected, "not these");
+  EXPECT_EQ(reviewed.code, "not-these");
   const Adjusted adjusted = plugin.adjust(request, 1, set_of({2}));
   EXPECT_EQ(adjusted.mems.to_string(), "0-1");
   EXPECT_EQ(adjusted.env.at("A"), "1");
@@ -174,6 +184,18 @@ TEST_F(SdkPluginAtWork, KeepsStateBetweenDecisionsOnly) {
   EXPECT_EQ(wishes[0].reason, "crowded");
   EXPECT_EQ(host_.state.count("mood"), 0U);
   EXPECT_THAT(Host(host_.view()).keys(), ElementsAre("web"));
+}
+
+TEST_F(SdkPluginAtWork, WishesThatOthersArePlacedAnewWithAContainer) {
+  Plugin plugin(kEntry, host_);
+  ledger_.place_shared({}, set_of({0}));
+  const Request request(machine_, ledger_, {}, 1);
+  EXPECT_TRUE(plugin.pick(request, 1).replace.empty());
+  const Picked reviewed = plugin.pick(request, 1, set_of({2}));
+  ASSERT_EQ(reviewed.replace.size(), 1U);
+  EXPECT_EQ(reviewed.replace[0].entry, 0U);
+  EXPECT_TRUE(reviewed.replace[0].move_nodes);
+  EXPECT_EQ(reviewed.replace[0].reason, "with it");
 }
 
 TEST_F(SdkPluginAtWork, ThrowsInTheTestWhatAHostWouldRefuse) {

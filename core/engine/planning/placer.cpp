@@ -137,6 +137,7 @@ Plan Placer::plan(const Ledger& ledger, const placement::Workload& workload, con
     Result<std::vector<Move>> moves = moves_for(ledger, *policy_request, plan.decision);
     if (moves) {
       plan.moves = *std::move(moves);
+      add_wished_moves(ledger, *policy_request, plan);
       return plan;
     }
     // A cpuset from the kubelet has no next best.
@@ -171,6 +172,50 @@ Result<std::vector<Move>> Placer::moves_for(const Ledger& ledger, const placemen
     moves.push_back(*std::move(next));
   }
   return moves;
+}
+
+/// Each is decided with the container and those before it where they will be, by all policies. What these wish for
+/// others then is not followed: it has no end.
+void Placer::add_wished_moves(const Ledger& ledger, const placement::PolicyRequest& request, Plan& plan) const {
+  if (plan.decision.replace.empty()) return;
+  Ledger after = ledger;
+  after.assume(allocation_of(request.workload, plan.decision));
+  for (const Move& move : plan.moves) after.assume(allocation_of(move.workload, move.decision));
+  for (const placement::WishedReplacement& wish : plan.decision.replace) {
+    const auto moves_already = [&wish](const Move& move) { return move.workload.key == wish.key; };
+    const Allocation* allocation = ledger.find(wish.key);
+    if (allocation == nullptr || std::any_of(plan.moves.begin(), plan.moves.end(), moves_already)) continue;
+    std::optional<Move> next = plan_wished_move(after, *allocation, wish, request);
+    if (!next) continue;
+    after.assume(allocation_of(next->workload, next->decision));
+    plan.moves.push_back(*std::move(next));
+  }
+}
+
+std::optional<Move> Placer::plan_wished_move(const Ledger& after, const Allocation& allocation,
+                                             const placement::WishedReplacement& wish,
+                                             const placement::PolicyRequest& newcomer) const {
+  if (!allocation.is_movable_in_pool() || allocation.stuck) return std::nullopt;
+  Constraints constraints;
+  constraints.only_shared = true;
+  constraints.plan_began = *newcomer.plan_began;
+  if (!wish.move_nodes) constraints.within_nodes = deps_.topology->nodes_of(allocation.placement.cpus);
+  placement::Workload workload = allocation.workload;
+  workload.pod_nodes = after.nodes_of_pod(workload.key.pod_uid, workload.key.sandbox_id);
+  Move move{allocation.workload,
+            deps_.decide(std::make_shared<const placement::PolicyRequest>(request(after, workload, constraints)),
+                         deps_.rules),
+            std::nullopt};
+  placement::Placement& placement = move.decision.placement;
+  const bool is_there = !move.decision.denied && !placement.cpus.empty() &&
+                        placement.withheld.is_subset_of(allocation.placement.withheld);
+  const bool goes_elsewhere = placement.mode == allocation.placement.mode && move.decision.within != allocation.within;
+  if (!is_there || !goes_elsewhere) return std::nullopt;
+  retain_memory_nodes(allocation, deps_.rules, placement);
+  move.decision.reason_code = placement::reason_code::kRequestedByPlugin;
+  move.decision.reason =
+      fmt::format("placed anew with {} ({}); {}", display_name(newcomer.workload), wish.why, move.decision.reason);
+  return move;
 }
 
 placement::Decision Placer::decide_shared(const Ledger& ledger, const placement::Workload& workload,

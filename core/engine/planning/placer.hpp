@@ -93,6 +93,11 @@ class Placer {
                                    const Constraints& constraints) const;
   Result<std::vector<Move>> moves_for(const Ledger& ledger, const placement::PolicyRequest& request,
                                       const placement::Decision& decision) const;
+  void add_wished_moves(const Ledger& ledger, const placement::PolicyRequest& request, Plan& plan) const;
+  /// Returns the move of a container that policies want to be placed anew; nothing if it stays where it is.
+  std::optional<Move> plan_wished_move(const Ledger& after, const Allocation& allocation,
+                                       const placement::WishedReplacement& wish,
+                                       const placement::PolicyRequest& newcomer) const;
   std::optional<Move> plan_move(const Ledger& after, const Allocation& allocation,
                                 const placement::PolicyRequest& beneficiary, ShortLists& short_lists) const;
   /// Decides on a container that gets no CPUs of its own, among a short list where there is one.

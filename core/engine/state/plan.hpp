@@ -11,11 +11,12 @@
 
 namespace topolet::engine {
 
-/// A shared container that has to make room, and its new place.
+/// A shared container that moves with a decision on another, and its new place: it has to make room, or policies want
+/// it elsewhere.
 struct Move {
   placement::Workload workload;
   placement::Decision decision;
-  Preferred preferred;  ///< where it goes back to
+  std::optional<Preferred> preferred;  ///< where it goes back to; nothing: it stays there
 };
 
 /// A decision with what goes with it: committed as one transition.

@@ -321,7 +321,7 @@ CallResult<std::vector<NodeSet>> PluginPolicy::propose(const AbiRequest& request
 CallResult<placement::Pick> PluginPolicy::pick(const AbiRequest& request, std::size_t candidate, const CpuSet& usable,
                                                std::size_t count, const CpuSet& chosen) {
   if (!has(kPick)) return placement::Pick();
-  PickReply reply{{begin_call()}, codes_};
+  PickReply reply{{begin_call()}, codes_, request.request().ledger};
   const auto* pick_request = arguments_->copy_struct(
       topolet_pick_request{sizeof(topolet_pick_request), static_cast<std::uint32_t>(candidate), &request.view(),
                            arguments_->copy(usable), arguments_->copy(chosen), static_cast<std::uint32_t>(count),

@@ -212,6 +212,25 @@ std::int32_t PickReply::set_code(topolet_str code) {
   return set_reason_code(*this, known, code, pick.code);
 }
 
+std::int32_t PickReply::add_replacement(std::uint32_t entry, std::uint32_t flags, topolet_str reason) {
+  if (call_abandoned) return TOPOLET_LATE;
+  if ((flags & ~(TOPOLET_REPLACE_OTHER_NODES | TOPOLET_REPLACE_NOW)) != 0) return TOPOLET_UNSUPPORTED;
+  if (entry >= ledger.entries.size()) {
+    return record_fault(TOPOLET_UNKNOWN,
+                        fmt::format("a move of entry {}, but there are only {}", entry, ledger.entries.size()));
+  }
+  const placement::LedgerEntry& other = ledger.entries[entry];
+  if (other.placement.mode == placement::Mode::kForeign)
+    return record_fault(TOPOLET_UNKNOWN, fmt::format("a move of entry {}, which topolet does not place", entry));
+  if (reason.ptr == nullptr && reason.len != 0)
+    return record_fault(TOPOLET_INVALID, fmt::format("the reason to move entry {} is a null pointer", entry));
+  const auto is_this = [&other](const placement::Replacement& one) { return one.key == other.key; };
+  if (std::any_of(pick.replace.begin(), pick.replace.end(), is_this))
+    return record_fault(TOPOLET_DUPLICATE, fmt::format("two moves of entry {}", entry));
+  pick.replace.push_back({other.key, (flags & TOPOLET_REPLACE_OTHER_NODES) != 0, sanitize_text(reason)});
+  return TOPOLET_OK;
+}
+
 placement::Pick PickReply::take() {
   for (std::string* reason : {&pick.reason, &pick.unmet, &pick.rejected}) add_code(*reason, pick.code);
   return std::move(pick);
@@ -358,6 +377,7 @@ topolet_pick_sink sink_for(const PickReply&) {
   sink.at_least = &Forward<Sink, PickReply, &PickReply::add_minimum>::call;
   sink.reject = &Forward<Sink, PickReply, &PickReply::set_rejected>::call;
   sink.code = &Forward<Sink, PickReply, &PickReply::set_code>::call;
+  sink.replace = &Forward<Sink, PickReply, &PickReply::add_replacement>::call;
   return sink;
 }
 

@@ -61,6 +61,7 @@ struct ProposeReply : SinkReply {
 
 struct PickReply : SinkReply {
   const ReasonCodes& known;
+  const placement::LedgerSnapshot& ledger;
   placement::Pick pick = {};
   bool withheld = false;
   bool ordered = false;
@@ -73,6 +74,7 @@ struct PickReply : SinkReply {
   std::int32_t add_minimum(topolet_set cpus, std::uint32_t count);
   std::int32_t set_rejected(topolet_str reason);
   std::int32_t set_code(topolet_str code);
+  std::int32_t add_replacement(std::uint32_t entry, std::uint32_t flags, topolet_str reason);
 
   /// The pick as it is to be told: reasons end with its code.
   placement::Pick take();

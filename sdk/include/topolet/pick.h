@@ -6,6 +6,7 @@
 #define TOPOLET_PICK_H
 
 #include <topolet/abi.h>
+#include <topolet/tick.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -79,6 +80,15 @@ struct topolet_pick_sink {
   /* Says by which code of its topolet.codes/1 the plugin answers so: it goes with what reason(), unmet() and reject()
    * say. TOPOLET_UNKNOWN for a code that it does not have is a wrong answer, too. [decision] */
   int32_t (*code)(const topolet_pick_sink* sink, topolet_str code);
+
+  /* Asks for the container at this position of request->ledger->entries, which shares CPUs, to be placed anew together
+   * with this one: all plugins are asked about it with the ledger as it is with the chosen CPUs, and both are committed
+   * at once, so that a group can make room for its new member. `flags` as of topolet_tick_sink.replace, where
+   * TOPOLET_REPLACE_NOW changes nothing. Each entry once; TOPOLET_PICK_REVIEW only, ignored in other stages. The
+   * request is not binding: a container that may not move, or for which the plugins choose no other place, stays where
+   * it is. Returns TOPOLET_UNKNOWN for no such entry, or one that topolet does not place; TOPOLET_UNSUPPORTED for a flag
+   * that the host does not know: then nothing is asked for, and it is no fault. [decision] */
+  int32_t (*replace)(const topolet_pick_sink* sink, uint32_t entry, uint32_t flags, topolet_str reason);
 };
 
 typedef struct topolet_pick {

@@ -1,4 +1,5 @@
-/* Has codes for its reasons, and names them in score and pick as its option says: rightly or wrongly. */
+/* Has codes for its reasons, and names them in score and pick as its option says: rightly or wrongly. It asks for other
+ * containers to be placed anew in the same way. */
 #include <topolet/codes.h>
 
 #include "entry.h"
@@ -36,6 +37,17 @@ static int32_t score(const topolet_instance* instance, const topolet_request* re
 static int32_t pick(const topolet_instance* instance, const topolet_pick_request* request,
                     const topolet_pick_sink* sink) {
   (void)instance;
+  if (answers("replace")) {
+    if (sink->replace(sink, 0, 4, kReason) != TOPOLET_UNSUPPORTED) return 43;
+    return sink->replace(sink, 0, TOPOLET_REPLACE_OTHER_NODES | TOPOLET_REPLACE_NOW, kReason);
+  }
+  if (answers("replace-twice")) {
+    sink->replace(sink, 0, 0, kReason);
+    return expect(sink->replace(sink, 0, 0, kReason) == TOPOLET_DUPLICATE);
+  }
+  if (answers("replace-unknown"))
+    return expect(sink->replace(sink, request->request->ledger->entry_count, 0, kReason) == TOPOLET_UNKNOWN);
+  if (answers("replace-foreign")) return expect(sink->replace(sink, 0, 0, kReason) == TOPOLET_UNKNOWN);
   if (answers("pick-unknown")) return expect(sink->code(sink, kReason) == TOPOLET_UNKNOWN);
   if (request->chosen.count > 0) sink->reject(sink, kReason);
   return sink->code(sink, kFull);

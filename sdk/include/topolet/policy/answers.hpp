@@ -90,6 +90,11 @@ class Picks {
   }
   /// Rejects the chosen CPUs.
   void reject(std::string_view reason) { sink_.reject(&sink_, borrow(reason)); }
+  /// Asks for a container of the ledger that shares CPUs to be placed anew with this decision, once the CPUs are
+  /// chosen. `flags`: TOPOLET_REPLACE_OTHER_NODES or 0. A host that does not know this function is not asked.
+  void replace(std::size_t entry, std::uint32_t flags, std::string_view reason) {
+    if (TOPOLET_HAS(&sink_, replace)) sink_.replace(&sink_, static_cast<std::uint32_t>(entry), flags, borrow(reason));
+  }
   /// Says by which of the policy's kCodes it answers so. A host that does not know codes is not told.
   void code(std::string_view code) {
     if (TOPOLET_HAS(&sink_, code)) sink_.code(&sink_, borrow(code));

@@ -22,6 +22,13 @@ struct Share {
   std::size_t count = 0;
 };
 
+struct Wish {
+  std::uint32_t entry = 0;
+  bool move_nodes = false;
+  std::string reason;
+  bool now = false;
+};
+
 struct Picked {
   bool narrowed = false;
   Set narrow, withhold;
@@ -31,6 +38,7 @@ struct Picked {
   std::string unmet;
   std::string rejected;
   std::string code = {};
+  std::vector<Wish> replace = {};
 };
 
 struct Adjusted {
@@ -39,13 +47,6 @@ struct Adjusted {
   std::map<std::string, std::string> env, annotations;
   std::string reason;
   std::vector<std::string> used_devices = {};
-};
-
-struct Wish {
-  std::uint32_t entry = 0;
-  bool move_nodes = false;
-  std::string reason;
-  bool now = false;
 };
 
 namespace sinks {
@@ -135,7 +136,25 @@ struct ProposeAnswer : Answer<std::vector<Set>> {
   }
 };
 
+template <class T>
+std::int32_t add_wish(Answer<T>& answer, const topolet_ledger& ledger, std::vector<Wish>& wishes, std::uint32_t entry,
+                      std::uint32_t flags, topolet_str reason) {
+  if ((flags & ~(TOPOLET_REPLACE_OTHER_NODES | TOPOLET_REPLACE_NOW)) != 0) return TOPOLET_UNSUPPORTED;
+  const std::string on = " on entry " + std::to_string(entry);
+  if (entry >= ledger.entry_count) {
+    return answer.refuse(TOPOLET_UNKNOWN, "a wish" + on + ", but there are " + std::to_string(ledger.entry_count));
+  }
+  if (entries(ledger)[entry].mode == TOPOLET_MODE_FOREIGN)
+    return answer.refuse(TOPOLET_UNKNOWN, "a wish" + on + ", which is not placed by the host");
+  const auto is_this = [entry](const Wish& wish) { return wish.entry == entry; };
+  if (std::any_of(wishes.begin(), wishes.end(), is_this)) return answer.refuse(TOPOLET_DUPLICATE, "two wishes" + on);
+  wishes.push_back({entry, (flags & TOPOLET_REPLACE_OTHER_NODES) != 0, std::string(text(reason)),
+                    (flags & TOPOLET_REPLACE_NOW) != 0});
+  return TOPOLET_OK;
+}
+
 struct PickAnswer : Answer<Picked> {
+  const topolet_ledger* ledger = nullptr;
   const topolet_codes* codes = nullptr;
   topolet_set usable = {};
   bool withheld = false, ordered = false;
@@ -233,19 +252,7 @@ struct TickAnswer : Answer<std::vector<Wish>> {
   const topolet_ledger* ledger = nullptr;
 
   std::int32_t replace(std::uint32_t entry, std::uint32_t flags, topolet_str reason) {
-    if ((flags & ~(TOPOLET_REPLACE_OTHER_NODES | TOPOLET_REPLACE_NOW)) != 0) return TOPOLET_UNSUPPORTED;
-    const std::string on = " on entry " + std::to_string(entry);
-    if (entry >= ledger->entry_count) {
-      return refuse(TOPOLET_UNKNOWN, "a wish" + on + ", but there are " + std::to_string(ledger->entry_count));
-    }
-    if (entries(*ledger)[entry].mode == TOPOLET_MODE_FOREIGN) {
-      return refuse(TOPOLET_UNKNOWN, "a wish" + on + ", which is not placed by the host");
-    }
-    const auto is_this = [entry](const Wish& wish) { return wish.entry == entry; };
-    if (std::any_of(value.begin(), value.end(), is_this)) return refuse(TOPOLET_DUPLICATE, "two wishes" + on);
-    value.push_back({entry, (flags & TOPOLET_REPLACE_OTHER_NODES) != 0, std::string(text(reason)),
-                     (flags & TOPOLET_REPLACE_NOW) != 0});
-    return TOPOLET_OK;
+    return add_wish(*this, *ledger, value, entry, flags, reason);
   }
 };
 
@@ -292,6 +299,10 @@ inline topolet_pick_sink sink_into(PickAnswer& answer) {
   sink.code = [](const topolet_pick_sink* to, topolet_str code) {
     PickAnswer& answer = answer_of<PickAnswer>(to);
     return keep_code(answer, answer.codes, code, answer.value.code);
+  };
+  sink.replace = [](const topolet_pick_sink* to, std::uint32_t entry, std::uint32_t flags, topolet_str reason) {
+    PickAnswer& answer = answer_of<PickAnswer>(to);
+    return add_wish(answer, *answer.ledger, answer.value.replace, entry, flags, reason);
   };
   return sink;
 }

@@ -172,6 +172,7 @@ class Plugin {
   /// withhold beside them.
   Picked pick(const Request& request, std::size_t candidate, const Set& chosen = {}) {
     sinks::PickAnswer answer;
+    answer.ledger = request.view().ledger;
     answer.codes = codes();
     answer.usable = candidates(request.view())[candidate].usable;
     const topolet_pick_sink sink = sinks::sink_into(answer);
