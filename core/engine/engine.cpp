@@ -106,7 +106,7 @@ Engine::Impl::Impl(Options&& given, Deps&& deps, LoadedLedger loaded)
           {*loop, committer, PodCgroups(deps.kernel.hierarchy()), placed_handlers, options.confine_foreign, deps.log}),
       pod_quotas({*loop, committer, deps.kernel.quota_hierarchy(), deps.log}),
       cpusets({*loop, deps.runtime, options.demand_rules, std::move(deps.kernel), deps.log}),
-      exits(committer, cpusets),
+      exits(committer, cpusets, deps.any_plugin_handles_events),
       mover({*loop, committer, cpusets, exits, options.start_grace, clock.clock(), deps.log}),
       rebalancer({*loop, committer, placer, mover, clock.clock(), deps.log}),
       plugin_events(committer,

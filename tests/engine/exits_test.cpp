@@ -20,6 +20,12 @@ class ExitsTest : public ConvergeTest {
     loop_.run();
     return called;
   }
+  void on_durable(const Transition& transition) override {
+    for (const Change& change : transition.changes) exit_code_ = change.exit_code;
+    ConvergeTest::on_durable(transition);
+  }
+
+  std::optional<std::int32_t> exit_code_;  ///< as the last change says
 };
 
 TEST_F(ExitsTest, AsksForTheExitCodeWhereItDecidesWhatBecomesOfTheCpus) {
@@ -43,6 +49,22 @@ TEST_F(ExitsTest, DoesNotAskWhereItMakesNoDifference) {
   for (const auto& [key, allocation] : committer_->ledger().allocations())
     EXPECT_EQ(allocation.phase, Phase::kKept) << key.name;
   EXPECT_EQ(committer_->ledger().allocations().size(), 2U) << "b and d";
+}
+
+TEST_F(ExitsTest, AskForEachExitCodeWhereSomebodyWantsToKnow) {
+  begin({shared("a"), shared("b"), shared("c"), shared("d", Phase::kCreated)});
+  exits_ = std::make_unique<Exits>(*committer_, *cpusets_, [] { return true; });
+  for (const char* name : {"a", "b"}) runtime_.put("c-" + std::string(name), container_of(name));
+  runtime_.exit("c-a", 3);
+  EXPECT_EQ(report("c-a"), 1);
+  EXPECT_EQ(exit_code_, 3);
+  EXPECT_EQ(report("c-b"), 1) << "it runs, says the runtime, but whoever reported it knows better";
+  EXPECT_EQ(exit_code_, std::nullopt);
+  EXPECT_EQ(report("c-c"), 1) << "the runtime does not know it";
+  EXPECT_THAT(runtime_.take_calls(), ElementsAre("ContainerStatus", "ContainerStatus", "ContainerStatus"));
+  EXPECT_EQ(report("c-d"), 1);
+  EXPECT_THAT(runtime_.take_calls(), IsEmpty()) << "it never ran";
+  EXPECT_THAT(committer_->ledger().allocations(), IsEmpty());
 }
 
 TEST_F(ExitsTest, TellOfAnExitOnceThoughManySeeIt) {
