@@ -106,6 +106,11 @@ std::string describe_annotations(const plugin::PluginPolicy& policy) {
   return text;
 }
 
+std::string describe_codes(const plugin::PluginPolicy& policy) {
+  if (policy.codes().empty()) return "";
+  return fmt::format("; its reasons may have the codes {}", fmt::join(policy.codes(), ", "));
+}
+
 Outcome creates_with_defaults(const CaseInput& input) {
   const auto plugin_under_test = PluginUnderTest::load(input.file);
   if (!plugin_under_test) return Outcome::failed({"a loadable file", plugin_under_test.error().message});
@@ -115,9 +120,11 @@ Outcome creates_with_defaults(const CaseInput& input) {
   std::vector<std::string> capabilities = (*plugin)->capabilities();
   std::erase(capabilities, TOPOLET_ANNOTATIONS_ID);
   std::erase(capabilities, TOPOLET_READS_ID);
+  std::erase(capabilities, TOPOLET_CODES_ID);
   if (capabilities.empty())
     return Outcome::warned("it has no capability that this topolet asks for anything, so it is never asked");
-  return Outcome::passed(fmt::format("{}; {}", fmt::join(capabilities, ", "), describe_annotations(**plugin)));
+  return Outcome::passed(fmt::format("{}; {}", fmt::join(capabilities, ", "), describe_annotations(**plugin)) +
+                         describe_codes(**plugin));
 }
 
 /// A value to try and whether it must be taken; others may be refused with a reason.
