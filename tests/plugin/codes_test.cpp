@@ -17,7 +17,7 @@ std::shared_ptr<PluginPolicy> coded(const std::string& answer) {
   return start_plugin(TOPOLET_BROKEN_DIR, "coded", {{"answer", answer}});
 }
 
-std::string score_error(const std::string& answer) {
+std::string error_of_score(const std::string& answer) {
   const auto request = two_node_request();
   const auto verdicts = coded(answer)->score(abi_view(*request));
   return verdicts ? "answered" : verdicts.error().message;
@@ -44,10 +44,10 @@ TEST(Codes, GoWithTheReasonsOfPicks) {
 TEST(Codes, AreThoseThatThePluginHas) {
   EXPECT_THAT(coded("")->codes(), SizeIs(3));
   const std::string begin = "coded: score gave an invalid answer: ";
-  EXPECT_EQ(score_error("unknown"), begin + "the code 'unknown', which is none of its codes");
-  EXPECT_EQ(score_error("null"), begin + "a code is a null pointer");
-  EXPECT_EQ(score_error("no-candidate"), begin + "a code for candidate 3, but there are only 3");
-  EXPECT_EQ(score_error("twice"), begin + "two codes for one answer");
+  EXPECT_EQ(error_of_score("unknown"), begin + "the code 'unknown', which is none of its codes");
+  EXPECT_EQ(error_of_score("null"), begin + "a code is a null pointer");
+  EXPECT_EQ(error_of_score("no-candidate"), begin + "a code for candidate 3, but there are only 3");
+  EXPECT_EQ(error_of_score("twice"), begin + "two codes for one answer");
   const auto request = two_node_request();
   const auto pick = coded("pick-unknown")->pick(abi_view(*request), 0, CpuSet::range(0, 3), 2);
   ASSERT_FALSE(pick);
