@@ -23,6 +23,29 @@ void fill_closed_standard_streams() {
   }
 }
 
+namespace {
+
+/// Null as long as the output is not kept apart.
+std::FILE* g_output_apart = nullptr;
+
+}  // namespace
+
+std::FILE* own_output() { return g_output_apart != nullptr ? g_output_apart : stdout; }
+
+bool keep_output_apart() {
+  if (g_output_apart != nullptr) return true;
+  std::fflush(stdout);
+  const int apart = ::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+  if (apart < 0) return false;
+  std::FILE* const output = ::fdopen(apart, "w");
+  if (output == nullptr || ::dup2(STDERR_FILENO, STDOUT_FILENO) < 0) {
+    output != nullptr ? static_cast<void>(std::fclose(output)) : static_cast<void>(::close(apart));
+    return false;
+  }
+  g_output_apart = output;
+  return true;
+}
+
 std::string output_failure(int error_number) {
   return fmt::format("cannot write the output: {}", std::strerror(error_number));
 }
@@ -38,17 +61,17 @@ void print_failure(std::string_view program, int error_number) {
 
 std::optional<int> report_lost_output(std::string_view program, const std::exception& thrown) {
   const auto* error = dynamic_cast<const std::system_error*>(&thrown);
-  if (error == nullptr || std::ferror(stdout) == 0) return std::nullopt;
+  if (error == nullptr || std::ferror(own_output()) == 0) return std::nullopt;
   print_failure(program, error->code().value());
   // It is told once.
-  ::__fpurge(stdout);
-  std::clearerr(stdout);
+  ::__fpurge(own_output());
+  std::clearerr(own_output());
   return kExitFailure;
 }
 
 int finish_output(std::string_view program, int exit_status) {
   errno = 0;
-  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return exit_status;
+  if (std::fflush(own_output()) == 0 && std::ferror(own_output()) == 0) return exit_status;
   // An earlier failure has left no more than the mark that there was one.
   print_failure(program, errno != 0 ? errno : EIO);
   return kExitFailure;

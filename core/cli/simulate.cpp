@@ -253,14 +253,16 @@ int run_lines(simulate::Simulation& simulation, std::istream& in, const Simulate
     if (options.json) {
       ordered_json json = to_json(line, options.explain);
       if (!options.watch.empty()) json["generation"] = simulation.generation();
-      fmt::print("{}\n", dump(json));
+      fmt::print(own_output(), "{}\n", dump(json));
       // Whoever writes the lines one by one waits for the answers.
-      if (options.workload == "-") std::fflush(stdout);
+      if (options.workload == "-") std::fflush(own_output());
     } else {
       lines.push_back(std::move(line));
     }
   }
-  if (!options.json) fmt::print("{}\n{}", format_text(lines, options.explain), draw(map_of(simulation.snapshot())));
+  if (!options.json) {
+    fmt::print(own_output(), "{}\n{}", format_text(lines, options.explain), draw(map_of(simulation.snapshot())));
+  }
   if (in.bad()) {
     print_error_line(fmt::format("{}: cannot read all of {}", kProgram, options.workload));
     return kExitFailure;
@@ -355,6 +357,11 @@ int run(const std::vector<std::string>& arguments) {
     return usage_error(kProgram, "no workload given; name a file with --workload, or - for standard input; see --help");
   // A plugin that crashes is to be named, as topoletd names it.
   plugin::record_crashes_to(-1, kProgram);
+  // A line of a plugin is not to be taken for a result.
+  if (!keep_output_apart()) {
+    print_error_line(fmt::format("{}: no descriptor is left to keep the output apart from plugins", kProgram));
+    return kExitFailure;
+  }
   std::ifstream file;
   if (options.workload != "-") {
     file.open(options.workload);
@@ -390,7 +397,7 @@ int run(const std::vector<std::string>& arguments) {
   const int status = run_lines_reporting(**simulation, options.workload == "-" ? std::cin : file, options);
   report_slow_plugins(**simulation, placement);
   if (end && status == kExitSuccess) {
-    std::fflush(stdout);
+    std::fflush(own_output());
     print_error_line(fmt::format("{}: serving the watch socket {}; Ctrl-C ends it", kProgram, simulated.watch_socket));
     end->wait();
   }

@@ -25,12 +25,14 @@ constexpr std::array<const char*, 7> kRefused = {"topology", "distances", "isola
                                                  "watch",    "front",     "explain"};
 
 void print_result(const replay::ReplayResult& result) {
-  fmt::print("{} made again, and {}; {}, {} lost again; {} of topoletd\n", counted(result.decisions, "decision"),
+  fmt::print(own_output(), "{} made again, and {}; {}, {} lost again; {} of topoletd\n",
+             counted(result.decisions, "decision"),
              result.different == 0 ? "all as before" : fmt::format("{} not as before", result.different),
              counted(result.ticks, "tick"), counted(result.lost_votes, "vote"), counted(result.begins, "start"));
   if (!result.first) return;
   const replay::Difference& first = *result.first;
-  fmt::print("the first that is another: line {}: {}: {}\n", first.line, escaped(first.container), escaped(first.what));
+  fmt::print(own_output(), "the first that is another: line {}: {}: {}\n", first.line, escaped(first.container),
+             escaped(first.what));
 }
 
 nlohmann::ordered_json result_json(const replay::ReplayResult& result) {
@@ -81,7 +83,7 @@ int replay_record(std::istream& record, const RecordOptions& options) {
     return result.error().code == Code::kInvalidArgument ? kExitUsage : kExitFailure;
   }
   if (options.json) {
-    fmt::print("{}\n", dump(result_json(*result)));
+    fmt::print(own_output(), "{}\n", dump(result_json(*result)));
   } else {
     print_result(*result);
   }

@@ -187,5 +187,19 @@ TEST_F(SimulateCommand, GivesTheSameBytesAgain) {
   EXPECT_THAT(first.out, Not(HasSubstr("error")));
 }
 
+TEST_F(SimulateCommand, KeepsWhatPluginsPrintApartFromItsResults) {
+  const std::string workload =
+      file("w.jsonl", "{\"op\":\"run_pod\",\"pod\":\"p\"}\n{\"op\":\"create\",\"pod\":\"p\",\"container\":\"c\"}\n");
+  const std::string arguments =
+      machine_ + "--daemon.plugin-dir=" TOPOLET_BROKEN_DIR " --plugins.enable=forges --workload " + workload;
+  for (const char* format : {"--json ", ""}) {
+    const std::string results = directory_.file("results");
+    const Ended ended = run(format + arguments + " >" + results);
+    EXPECT_EQ(ended.code, 0) << ended.out;
+    EXPECT_THAT(directory_.read("results"), AllOf(HasSubstr("placed"), Not(HasSubstr("forged")))) << format;
+    EXPECT_THAT(run(format + arguments).out, HasSubstr("forged"));
+  }
+}
+
 }  // namespace
 }  // namespace topolet::simulate
