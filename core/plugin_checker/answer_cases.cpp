@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "core/plugin/guard/barrier.hpp"
+#include "core/plugin_checker/case_steps.hpp"
 #include "core/plugin_checker/cases.hpp"
 #include "core/plugin_checker/exercise.hpp"
 #include "core/plugin_checker/plugin_under_test.hpp"
@@ -18,50 +19,12 @@
 namespace topolet::plugin_checker {
 namespace {
 
-constexpr int kRandomPerMachine = 6;
 constexpr std::chrono::milliseconds kSoon{1000};
-
-/// A case that failed says how, and how to see just that again.
-struct CaseFailure {
-  Mismatch mismatch;
-  std::string arguments = {};
-};
-
-Outcome outcome_of(CaseFailure failed) {
-  Outcome outcome = Outcome::failed(std::move(failed.mismatch));
-  outcome.arguments = std::move(failed.arguments);
-  return outcome;
-}
-
-std::vector<TestRequest> test_requests_on(const Testbed& testbed, std::uint64_t seed) {
-  const auto view = std::make_shared<const plugin::AbiTopology>(testbed.machine.topology);
-  std::vector<TestRequest> test_requests;
-  const auto add = [&](placement::PolicyRequest request) {
-    std::string name = fmt::format("request {} on machine {}", test_requests.size() + 1, testbed.machine.name);
-    test_requests.push_back({std::move(name), view, std::move(request)});
-  };
-  for (placement::PolicyRequest& request : usual_requests(testbed)) add(std::move(request));
-  RandomSource rng(seed);
-  for (int i = 0; i < kRandomPerMachine; ++i) add(random_request(testbed, rng));
-  return test_requests;
-}
 
 const Violation* find_violation(const ExerciseResult& result, Violation::Kind kind) {
   const auto found = std::find_if(result.violations.begin(), result.violations.end(),
                                   [kind](const Violation& violation) { return violation.kind == kind; });
   return found == result.violations.end() ? nullptr : &*found;
-}
-
-/// Loads the plugin, makes one instance and gives it to `body`.
-template <class Body>
-Outcome with_instance(const CaseInput& input, Body&& body) {
-  input.progress("load");
-  const auto plugin_under_test = PluginUnderTest::load(input.file);
-  if (!plugin_under_test) return Outcome::failed({"a loadable file", plugin_under_test.error().message});
-  input.progress("create");
-  const auto plugin = plugin_under_test->create();
-  if (!plugin) return Outcome::failed({"an instance", plugin.error().message});
-  return body(*plugin_under_test, **plugin);
 }
 
 struct Tally {
@@ -112,19 +75,6 @@ Outcome never_violates(Violation::Kind kind, const CaseInput& input) {
     }
     return Outcome::passed(fmt::format("{} calls", tally.calls));
   });
-}
-
-/// The first line in which two texts differ, of both.
-Mismatch first_difference(const std::string& before, const std::string& after, const std::string& where) {
-  auto [at, other] = std::mismatch(before.begin(), before.end(), after.begin(), after.end());
-  const auto line_at = [](const std::string& text, std::ptrdiff_t position) {
-    const auto offset = static_cast<std::size_t>(position);
-    const std::size_t begin = offset == 0 ? 0 : text.rfind('\n', offset - 1) + 1;
-    const std::string line = text.substr(begin, std::min<std::size_t>(text.find('\n', offset) - begin, 200));
-    return line.empty() ? std::string("nothing") : line;
-  };
-  return {fmt::format("the same answer as before, '{}'", line_at(before, at - before.begin())),
-          fmt::format("'{}' {}", line_at(after, other - after.begin()), where)};
 }
 
 struct Asked {

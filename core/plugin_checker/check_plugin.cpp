@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <ostream>
 #include <utility>
@@ -17,7 +19,9 @@ namespace {
 
 std::vector<Case> all_cases() {
   std::vector<Case> cases = load_cases();
-  for (Case& answer_case : answer_cases()) cases.push_back(std::move(answer_case));
+  for (std::vector<Case>& more : std::array{answer_cases(), neighbourhood_cases()}) {
+    std::move(more.begin(), more.end(), std::back_inserter(cases));
+  }
   return cases;
 }
 

@@ -16,6 +16,9 @@
 
 namespace topolet::plugin_checker {
 
+/// Whether enumerators are those of this version, or ones that only a later version knows.
+enum class ShownValues : std::uint8_t { kKnown, kUnknown };
+
 /// Copies structs into longer ones, which are read-only once they are sealed. Owns the copies; what they point to
 /// besides stays borrowed.
 class EnlargedStructs {
@@ -23,7 +26,7 @@ class EnlargedStructs {
   static constexpr std::uint32_t kExcessBytes = 40;
   static constexpr unsigned char kPoison = 0xa5;
 
-  EnlargedStructs() = default;
+  explicit EnlargedStructs(ShownValues values = ShownValues::kKnown) : values_(values) {}
   EnlargedStructs(const EnlargedStructs&) = delete;
   EnlargedStructs& operator=(const EnlargedStructs&) = delete;
 
@@ -68,6 +71,14 @@ class EnlargedStructs {
 
   unsigned char* allocate(std::size_t bytes);
 
+  /// Replaces an enumerator by one that no version has yet, where such are to be shown.
+  void replace(std::int32_t& enumerator) const {
+    if (values_ == ShownValues::kUnknown) enumerator = kUnknownEnumerator;
+  }
+
+  static constexpr std::int32_t kUnknownEnumerator = 4711;
+
+  ShownValues values_;
   plugin::LentBlock block_{{.guard = plugin::LentGuard::kReadOnly}};
 };
 

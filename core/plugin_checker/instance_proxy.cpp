@@ -1,7 +1,5 @@
 #include "core/plugin_checker/instance_proxy.hpp"
 
-#include "core/plugin_checker/enlarged_structs.hpp"
-
 namespace topolet::plugin_checker {
 namespace {
 
@@ -11,7 +9,7 @@ InstanceProxy& proxy_of(const topolet_instance* view) { return *static_cast<Inst
 
 template <class Function, class Request, class Sink>
 std::int32_t InstanceProxy::pass_on(Function* function, const Request* request, const Sink* sink) const {
-  EnlargedStructs enlarged;
+  EnlargedStructs enlarged(values_);
   const Request* const larger_request = enlarged.enlarge(request);
   const Sink* const larger_sink = enlarged.enlarge_flat(sink);
   enlarged.seal();
@@ -19,7 +17,7 @@ std::int32_t InstanceProxy::pass_on(Function* function, const Request* request, 
   return function(plugin_, larger_request, larger_sink);
 }
 
-InstanceProxy::InstanceProxy(const topolet_instance* plugin) : plugin_(plugin) {
+InstanceProxy::InstanceProxy(const topolet_instance* plugin, ShownValues values) : plugin_(plugin), values_(values) {
   view_ = {sizeof(view_), 0, this, &get_capability, &destroy};
   score_ = {sizeof(score_), 0, [](auto* view, auto* request, auto* sink) {
               const InstanceProxy& self = proxy_of(view);

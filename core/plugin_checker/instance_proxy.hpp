@@ -13,13 +13,15 @@
 #include <cstdint>
 #include <functional>
 
+#include "core/plugin_checker/enlarged_structs.hpp"
+
 namespace topolet::plugin_checker {
 
 /// Passes every call on to the plugin's instance, with longer structs. Must outlive whoever uses its view. Destroys the
 /// plugin's instance when it is destroyed through its view.
 class InstanceProxy {
  public:
-  explicit InstanceProxy(const topolet_instance* plugin);
+  explicit InstanceProxy(const topolet_instance* plugin, ShownValues values = ShownValues::kKnown);
   InstanceProxy(const InstanceProxy&) = delete;
   InstanceProxy& operator=(const InstanceProxy&) = delete;
 
@@ -36,6 +38,7 @@ class InstanceProxy {
   static void destroy(const topolet_instance* instance);
 
   const topolet_instance* plugin_;
+  const ShownValues values_;
   topolet_instance view_{};
   const topolet_score* plugin_score_ = nullptr;
   const topolet_propose* plugin_propose_ = nullptr;

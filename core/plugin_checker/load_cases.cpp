@@ -1,5 +1,4 @@
 #include <fmt/format.h>
-#include <malloc.h>
 
 #include <algorithm>
 #include <cstddef>
@@ -8,7 +7,6 @@
 #include <utility>
 
 #include "core/base/forked_child.hpp"
-#include "core/base/resident_memory.hpp"
 #include "core/plugin/call/abi_request.hpp"
 #include "core/plugin/call/capabilities.hpp"
 #include "core/plugin/call/plugin_policy.hpp"
@@ -16,6 +14,7 @@
 #include "core/plugin/guard/plugin_tables.hpp"
 #include "core/plugin_checker/cases.hpp"
 #include "core/plugin_checker/exported_symbols.hpp"
+#include "core/plugin_checker/footprint.hpp"
 #include "core/plugin_checker/plugin_under_test.hpp"
 
 namespace topolet::plugin_checker {
@@ -23,7 +22,7 @@ namespace {
 
 constexpr int kManyInstances = 1000;
 constexpr std::size_t kKeptBytesAllowed = 256 << 10;
-constexpr std::size_t kResidentBytesAllowed = 16 << 20;
+constexpr std::size_t kResidentKeptAllowed = 16 << 20;
 constexpr double kCheapLoadMs = 100;
 constexpr double kCheapCreateMs = 10;
 
@@ -278,23 +277,6 @@ Outcome knows_its_capabilities(const CaseInput& input) {
   return Outcome::passed();
 }
 
-struct Footprint {
-  std::size_t descriptors = 0;
-  std::size_t threads = 0;
-  std::size_t kept_bytes = 0;
-  std::size_t resident_bytes = 0;
-};
-
-std::size_t count_files(const char* directory) {
-  const auto files = std::filesystem::directory_iterator(directory);
-  return static_cast<std::size_t>(std::distance(begin(files), end(files)));
-}
-
-Footprint measure() {
-  const struct mallinfo2 heap = ::mallinfo2();
-  return {count_files("/proc/self/fd"), count_files("/proc/self/task"), heap.uordblks + heap.hblkhd, resident_bytes()};
-}
-
 Outcome leaks_nothing(const CaseInput& input) {
   const auto plugin_under_test = PluginUnderTest::load(input.file);
   if (!plugin_under_test) return Outcome::failed({"a loadable file", plugin_under_test.error().message});
@@ -302,27 +284,23 @@ Outcome leaks_nothing(const CaseInput& input) {
   input.progress(what);
   // The first instances may fill what a plugin makes once.
   for (int i = 0; i < 50; ++i) (void)plugin_under_test->create();
-  const Footprint before = measure();
+  const Footprint before = measure_footprint();
   for (int i = 0; i < kManyInstances; ++i) {
     if (const auto plugin = plugin_under_test->create(); !plugin) {
       return Outcome::failed({what, fmt::format("number {} failed: {}", i, plugin.error().message)});
     }
   }
-  const Footprint after = measure();
-  const auto grown = [](std::size_t from, std::size_t to) { return to > from ? to - from : 0; };
-  if (const auto fds = grown(before.descriptors, after.descriptors); fds > 0) {
-    return Outcome::failed({"no open file left after " + what, fmt::format("{} more than before", fds)});
+  const Footprint grown = measure_footprint().grown_since(before);
+  if (grown.descriptors > 0) {
+    return Outcome::failed({"no open file left after " + what, fmt::format("{} more than before", grown.descriptors)});
   }
-  if (const auto threads = grown(before.threads, after.threads); threads > 0) {
-    return Outcome::failed({"no thread left after " + what, fmt::format("{} more than before", threads)});
+  if (grown.threads > 0) {
+    return Outcome::failed({"no thread left after " + what, fmt::format("{} more than before", grown.threads)});
   }
-  const std::size_t kept = grown(before.kept_bytes, after.kept_bytes);
-  // An allocator that does not tell what is in use, as the address sanitizer's, keeps what is freed.
-  const std::size_t resident = after.kept_bytes > 0 ? grown(before.resident_bytes, after.resident_bytes) : 0;
-  if (kept > kKeptBytesAllowed || resident > kResidentBytesAllowed) {
+  if (grown.kept_bytes > kKeptBytesAllowed || grown.resident_bytes > kResidentKeptAllowed) {
     return Outcome::failed(
-        {"no memory kept after " + what,
-         fmt::format("{} KiB of heap and {} KiB resident more than before", kept / 1024, resident / 1024)});
+        {"no memory kept after " + what, fmt::format("{} KiB of heap and {} KiB resident more than before",
+                                                     grown.kept_bytes / 1024, grown.resident_bytes / 1024)});
   }
   return Outcome::passed();
 }

@@ -43,23 +43,34 @@ Result<std::shared_ptr<plugin::PluginPolicy>> PluginUnderTest::create(const Opti
   return policy;
 }
 
-Result<ProxiedInstance> PluginUnderTest::create_proxied() const {
+Result<std::shared_ptr<plugin::PluginPolicy>> PluginUnderTest::create_with(
+    std::shared_ptr<Log> log, std::shared_ptr<store::PluginStateStore> state) const {
+  auto policy = library_.create({}, std::move(log), std::move(state), {}, plugin::LentGuard::kReadOnly);
+  if (policy) watch_what_it_is_lent(**policy);
+  return policy;
+}
+
+std::vector<topolet_kv> PluginUnderTest::default_options() const {
   std::vector<topolet_kv> defaults;
   for (const config::OptionSpec& option : library_.options()) {
     defaults.push_back({plugin::view_of(option.key), plugin::view_of(option.defaults.front())});
   }
-  RawCreation created = create_raw(defaults);
+  return defaults;
+}
+
+Result<ProxiedInstance> PluginUnderTest::create_proxied(ShownValues values) const {
+  RawCreation created = create_raw(default_options());
   if (created.thrown || created.status != TOPOLET_OK || created.instance == nullptr) {
     return Error{Code::kInternal, created.thrown ? "create " + *created.thrown : "create failed: " + created.error};
   }
-  auto proxy = std::make_unique<InstanceProxy>(created.instance);
+  auto proxy = std::make_unique<InstanceProxy>(created.instance, values);
   auto policy = plugin::PluginPolicy::wrap(library_.id(), std::move(created.host), proxy->view());
   if (!policy) return policy.error();
   watch_what_it_is_lent(**policy);
   return ProxiedInstance{std::move(proxy), *std::move(policy)};
 }
 
-RawCreation PluginUnderTest::create_raw(const std::vector<topolet_kv>& options) const {
+RawCreation PluginUnderTest::create_raw(const std::vector<topolet_kv>& options, const HostWrapper& wrap_host) const {
   static constexpr topolet_instance kNotTouched{};
   RawCreation created;
   created.host = std::make_unique<plugin::PluginHost>(library_.id(), make_silent_log(),
@@ -69,8 +80,9 @@ RawCreation PluginUnderTest::create_raw(const std::vector<topolet_kv>& options) 
   for (std::size_t i = 0; i < options.size(); ++i) {
     shown_options.own[i] = {shown.copy(bytes_of(options[i].key)), shown.copy(bytes_of(options[i].value))};
   }
+  const topolet_host* const host = wrap_host ? wrap_host(created.host->view()) : created.host->view();
   const auto* request = shown.copy_struct(topolet_create_request{
-      sizeof(topolet_create_request), 0, created.host->view(), {shown_options.lent, options.size()}, {}, nullptr, 0, 0});
+      sizeof(topolet_create_request), 0, host, {shown_options.lent, options.size()}, {}, nullptr, 0, 0});
   const auto set_error = [](const topolet_error_sink* sink, topolet_str message) -> std::int32_t {
     *static_cast<std::string*>(sink->context) = plugin::sanitize_text(message);
     return TOPOLET_OK;

@@ -4,6 +4,7 @@
 #include <topolet/abi.h>
 
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -33,6 +34,9 @@ struct RawCreation {
   std::optional<std::string> thrown;
 };
 
+/// Returns the host that a plugin is shown, made of the real one. Whoever makes it keeps it.
+using HostWrapper = std::function<const topolet_host*(const topolet_host* real)>;
+
 class PluginUnderTest {
  public:
   using OptionValues = std::vector<std::pair<std::string, std::string>>;
@@ -45,9 +49,14 @@ class PluginUnderTest {
 
   /// As the daemon does it; each instance with an empty state of its own.
   Result<std::shared_ptr<plugin::PluginPolicy>> create(const OptionValues& values = {}) const;
-  Result<ProxiedInstance> create_proxied() const;
+  /// The same, with this log and this state.
+  Result<std::shared_ptr<plugin::PluginPolicy>> create_with(std::shared_ptr<Log> log,
+                                                            std::shared_ptr<store::PluginStateStore> state) const;
+  Result<ProxiedInstance> create_proxied(ShownValues values = ShownValues::kKnown) const;
   /// Past the daemon's checks. Whoever calls destroys the instance, before the host.
-  RawCreation create_raw(const std::vector<topolet_kv>& options) const;
+  RawCreation create_raw(const std::vector<topolet_kv>& options, const HostWrapper& wrap_host = {}) const;
+  /// Each option of its table at its default.
+  std::vector<topolet_kv> default_options() const;
 
  private:
   PluginUnderTest(plugin::PluginLibrary library, const topolet_plugin_entry* entry)

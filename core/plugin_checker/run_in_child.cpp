@@ -1,10 +1,13 @@
 #include "core/plugin_checker/run_in_child.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <csignal>
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
@@ -95,6 +98,21 @@ void report_lent_writes(const Progress& progress) {
   ::sigaction(SIGSEGV, &action, nullptr);
 }
 
+/// The exit statuses of a child that ends before it has a result.
+constexpr int kFailedAtOnce = 87;
+constexpr int kEndedAsAProgram = 88;
+constexpr std::string_view kFailure = "failed: ";
+constexpr char kBetween = '\x1f';
+/// The time that exit handlers have.
+constexpr int kLongestEndS = 3;
+
+/// Reads what fail_at_once() wrote.
+Outcome read_failure(const std::string& step) {
+  const std::string text = step.substr(kFailure.size());
+  const std::size_t between = std::min(text.find(kBetween), text.size());
+  return Outcome::failed({text.substr(0, between), text.substr(std::min(between + 1, text.size()))});
+}
+
 std::string with_current_step(std::string what, const ChildEnd& end) {
   return end.current_step.empty() ? what : fmt::format("{}, in {}", what, end.current_step);
 }
@@ -138,11 +156,23 @@ Outcome outcome_of(const ChildEnd& end, std::chrono::seconds time_limit) {
     case Kind::kThrew:
       return Outcome::failed({"the case to run to its end", "threw: " + end.text});
     case Kind::kCrashed:
+      if (end.text == "SIGALRM") {
+        return Outcome::failed({fmt::format("an end within {} s, and no alarm of the plugin's own", kLongestEndS),
+                                with_current_step("SIGALRM", end)});
+      }
+      if (end.text == "SIGPIPE") {
+        return Outcome::failed({"nothing written to standard output, which belongs to topolet",
+                                with_current_step("it wrote to standard output", end)});
+      }
       if (end.current_step.starts_with(kWroteToLent)) {
         return Outcome::failed({"nothing written to what is lent as const", end.current_step});
       }
       return Outcome::failed({"no crash", with_current_step("crashed with " + end.text, end)});
     case Kind::kExited:
+      if (end.text == std::to_string(kFailedAtOnce) && end.current_step.starts_with(kFailure)) {
+        return read_failure(end.current_step);
+      }
+      if (end.text == std::to_string(kEndedAsAProgram)) return Outcome::passed();
       return Outcome::failed(
           {"every call to return", with_current_step("it ended the process with exit status " + end.text, end)});
     case Kind::kTimedOut:
@@ -157,6 +187,31 @@ Outcome outcome_of(const ChildEnd& end, std::chrono::seconds time_limit) {
 }
 
 }  // namespace
+
+void fail_at_once(const Progress& progress, const Mismatch& mismatch) {
+  progress(fmt::format("{}{}{}{}", kFailure, mismatch.expected, kBetween, mismatch.actual));
+  ::_exit(kFailedAtOnce);
+}
+
+void end_as_a_program(const Progress& progress, const std::string& step) {
+  progress(step);
+  std::signal(SIGALRM, SIG_DFL);
+  sigset_t alarm;
+  ::sigemptyset(&alarm);
+  ::sigaddset(&alarm, SIGALRM);
+  ::pthread_sigmask(SIG_UNBLOCK, &alarm, nullptr);
+  ::alarm(kLongestEndS);
+  std::exit(kEndedAsAProgram);
+}
+
+void forbid_output() {
+  std::array<int, 2> ends{-1, -1};
+  std::signal(SIGPIPE, SIG_DFL);
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0) return;
+  ::dup2(ends[1], STDOUT_FILENO);
+  ::close(ends[0]);
+  ::close(ends[1]);
+}
 
 Outcome run_in_child(std::chrono::seconds time_limit, const std::function<Outcome(const Progress&)>& body) {
   const ChildEnd end = topolet::run_in_child(time_limit, [&body](const Progress& progress) {

@@ -1,0 +1,33 @@
+#include "core/plugin_checker/footprint.hpp"
+
+#include <malloc.h>
+
+#include <filesystem>
+#include <iterator>
+
+#include "core/base/resident_memory.hpp"
+
+namespace topolet::plugin_checker {
+namespace {
+
+std::size_t count_files(const char* directory) {
+  const auto files = std::filesystem::directory_iterator(directory);
+  return static_cast<std::size_t>(std::distance(begin(files), end(files)));
+}
+
+std::size_t growth(std::size_t from, std::size_t to) { return to > from ? to - from : 0; }
+
+}  // namespace
+
+Footprint Footprint::grown_since(const Footprint& before) const {
+  return {growth(before.descriptors, descriptors), growth(before.threads, threads),
+          growth(before.kept_bytes, kept_bytes), growth(before.resident_bytes, resident_bytes)};
+}
+
+Footprint measure_footprint() {
+  const struct mallinfo2 heap = ::mallinfo2();
+  const std::size_t kept = heap.uordblks + heap.hblkhd;
+  return {count_files("/proc/self/fd"), count_files("/proc/self/task"), kept, kept > 0 ? resident_bytes() : 0};
+}
+
+}  // namespace topolet::plugin_checker
