@@ -12,6 +12,7 @@
 #include "core/plugin/guard/barrier.hpp"
 #include "core/plugin_checker/case_steps.hpp"
 #include "core/plugin_checker/cases.hpp"
+#include "core/plugin_checker/change_surroundings.hpp"
 #include "core/plugin_checker/exercise.hpp"
 #include "core/plugin_checker/plugin_under_test.hpp"
 #include "core/plugin_checker/random_request.hpp"
@@ -20,6 +21,8 @@ namespace topolet::plugin_checker {
 namespace {
 
 constexpr std::chrono::milliseconds kSoon{1000};
+/// So much of the answers is compared between processes.
+constexpr std::size_t kComparedBytes = 1 << 20;
 
 const Violation* find_violation(const ExerciseResult& result, Violation::Kind kind) {
   const auto found = std::find_if(result.violations.begin(), result.violations.end(),
@@ -113,6 +116,22 @@ void wait_for_another_second() {
                                 kTurned);
 }
 
+/// The answers of a process that differs from the other one in all that must not matter.
+Outcome answer_elsewhere(const CaseInput& input) {
+  if (input.process == CaseInput::Process::kOther) change_surroundings(input.seed);
+  return with_instance(input, [&](const PluginUnderTest&, plugin::PluginPolicy& plugin) {
+    std::string answers;
+    for (const Testbed& testbed : make_testbeds()) {
+      for (const TestRequest& test_request : test_requests_on(testbed, input.seed)) {
+        answers += exercise_decision(plugin, test_request, input.progress).answers;
+        static_cast<void>(exercise_events(plugin, test_request, input.progress));
+        if (answers.size() > kComparedBytes) return Outcome::passed(std::move(answers));
+      }
+    }
+    return Outcome::passed(std::move(answers));
+  });
+}
+
 Outcome is_repeatable(const CaseInput& input) {
   return with_instance(input, [&](const PluginUnderTest& plugin_under_test, plugin::PluginPolicy& plugin) {
     const std::vector<Asked> before = ask_everywhere(plugin, input);
@@ -120,9 +139,11 @@ Outcome is_repeatable(const CaseInput& input) {
     const auto other = plugin_under_test.create();
     if (!other) return Outcome::failed({"a second instance beside the first", other.error().message});
     wait_for_another_second();
-    if (auto mismatch = judge_same(**other, before, "from a second instance, in another second", input)) {
-      return Outcome::failed(*mismatch);
-    }
+    MaybeMismatch mismatch;
+    std::thread([&] {
+      mismatch = judge_same(**other, before, "from a second instance, in another second and on another thread", input);
+    }).join();
+    if (mismatch) return Outcome::failed(*mismatch);
     return Outcome::passed(fmt::format("{} requests, three times", before.size()));
   });
 }
@@ -140,6 +161,26 @@ Outcome reads_larger_structs(const CaseInput& input) {
       if (!after_events.violations.empty()) return Outcome::failed(after_events.violations.front().mismatch);
     }
     return Outcome::passed(fmt::format("{} requests", before.size()));
+  });
+}
+
+/// Shows enumerators and flags that this version does not have. What is answered does not matter.
+Outcome survives_unknown_values(const CaseInput& input) {
+  return with_instance(input, [&](const PluginUnderTest& plugin_under_test, plugin::PluginPolicy&) {
+    const auto proxied = plugin_under_test.create_proxied(ShownValues::kUnknown);
+    if (!proxied) return Outcome::failed({"an instance", proxied.error().message});
+    Tally tally;
+    for (const Testbed& testbed : make_testbeds()) {
+      for (const TestRequest& test_request : test_requests_on(testbed, input.seed)) {
+        for (const ExerciseResult& result : {exercise_decision(*proxied->policy, test_request, input.progress),
+                                             exercise_events(*proxied->policy, test_request, input.progress)}) {
+          tally.add(result);
+          if (const Violation* violation = find_violation(result, Violation::Kind::kThrew))
+            return Outcome::failed(violation->mismatch);
+        }
+      }
+    }
+    return Outcome::passed(fmt::format("{} calls", tally.calls));
   });
 }
 
@@ -262,7 +303,11 @@ std::vector<Case> answer_cases() {
       violation(Violation::Kind::kOutsideOffer));
   add("never-empty", "narrow and mems are never empty", violation(Violation::Kind::kEmptySelection));
   add("repeatable", "the same answer to the same request and state", is_repeatable);
+  cases.push_back({"other-process", "the same answers from another process, with another environment and layout",
+                   kNeeds, answer_elsewhere, Case::Runs::kInTwoProcesses});
   add("larger-structs", "the same answer when a later host's structs and strides are larger", reads_larger_structs);
+  add("unknown-values", "enumerators and flags of a later version neither crash it nor make it throw",
+      survives_unknown_values);
   add("late", "calls return soon once the host answers TOPOLET_LATE", returns_soon_when_late);
   add("random", "seeded random requests break none of these rules", answers_random_requests);
   return cases;

@@ -18,6 +18,9 @@ struct CaseInput {
   std::uint64_t seed;
   std::uint32_t requests;
   const Progress& progress;
+  /// Of a case that runs in two processes, which of them this is.
+  enum class Process : std::uint8_t { kFirst, kOther };
+  Process process = Process::kFirst;
 };
 
 struct Case {
@@ -26,6 +29,9 @@ struct Case {
   std::string what;  ///< what holds if it passes
   Needs needs = Needs::kCreated;
   std::function<Outcome(const CaseInput& input)> run;
+  /// A case that runs in two processes passes with its answers as the note, which must be the same.
+  enum class Runs : std::uint8_t { kInOneProcess, kInTwoProcesses };
+  Runs runs = Runs::kInOneProcess;
 };
 
 /// The one that is about the processes that a plugin starts. Whoever runs it judges them.

@@ -12,6 +12,7 @@
 #include "core/base/escape.hpp"
 #include "core/base/exit_status.hpp"
 #include "core/base/file_exists.hpp"
+#include "core/plugin_checker/case_steps.hpp"
 #include "core/plugin_checker/cases.hpp"
 
 namespace topolet::plugin_checker {
@@ -67,13 +68,30 @@ class CheckRun {
   }
 
  private:
+  Outcome run_in(const Case& each, CaseInput::Process process) const {
+    return run_in_child(options_.time_limit, [&](const Progress& progress) {
+      return each.run({options_.file, options_.seed, options_.requests, progress, process});
+    });
+  }
+
+  /// Judges the second of two processes by the answers of the first.
+  static Outcome compared(const Outcome& first, Outcome other) {
+    if (other.kind != Outcome::Kind::kPassed) return other;
+    if (other.note != first.note) {
+      return Outcome::failed(first_difference(first.note, other.note, "in another process, given the same state"));
+    }
+    other.note = fmt::format("{} bytes of answers, twice", first.note.size());
+    return other;
+  }
+
   Outcome run_case(const Case& each) {
     // A plugin that does not load fails one case, not thirty.
     if (each.needs != Case::Needs::kFile && !loads_) return Outcome::skipped("it does not load");
     if (each.needs == Case::Needs::kCreated && !creates_) return Outcome::skipped("no instance could be created");
-    Outcome outcome = run_in_child(options_.time_limit, [&](const Progress& progress) {
-      return each.run({options_.file, options_.seed, options_.requests, progress});
-    });
+    Outcome outcome = run_in(each, CaseInput::Process::kFirst);
+    if (each.runs == Case::Runs::kInTwoProcesses && outcome.kind == Outcome::Kind::kPassed) {
+      outcome = compared(outcome, run_in(each, CaseInput::Process::kOther));
+    }
     judge_processes(each, outcome);
     const bool failed = outcome.kind == Outcome::Kind::kFailed;
     if (each.name == "loads") loads_ = !failed;

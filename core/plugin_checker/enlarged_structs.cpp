@@ -23,7 +23,9 @@ const topolet_demand* EnlargedStructs::enlarge(const topolet_demand* demand) {
 
 const topolet_workload* EnlargedStructs::enlarge(const topolet_workload* workload) {
   topolet_workload* copy = enlarge_flat(workload);
+  replace(copy->qos);
   copy->demand = enlarge(copy->demand);
+  if (copy->pod_demand != nullptr) copy->pod_demand = enlarge(copy->pod_demand);
   return copy;
 }
 
@@ -33,26 +35,39 @@ const topolet_topology* EnlargedStructs::enlarge(const topolet_topology* topolog
   enlarge_array(copy->nodes, copy->node_count, copy->node_stride, [this](topolet_node& node) {
     enlarge_array(node.huge_pages, node.huge_pages_count, node.huge_pages_stride);
   });
-  enlarge_array(copy->domains, copy->domain_count, copy->domain_stride);
+  enlarge_array(copy->domains, copy->domain_count, copy->domain_stride,
+                [this](topolet_domain& domain) { replace(domain.kind); });
   enlarge_array(copy->cpu_kinds, copy->cpu_kind_count, copy->cpu_kind_stride);
-  enlarge_array(copy->caches, copy->cache_count, copy->cache_stride);
+  enlarge_array(copy->caches, copy->cache_count, copy->cache_stride,
+                [this](topolet_cache& cache) { replace(cache.kind); });
   enlarge_array(copy->pci_bridges, copy->pci_bridge_count, copy->pci_bridge_stride);
   enlarge_array(copy->pci_devices, copy->pci_device_count, copy->pci_device_stride);
-  enlarge_array(copy->os_devices, copy->os_device_count, copy->os_device_stride);
+  enlarge_array(copy->os_devices, copy->os_device_count, copy->os_device_stride,
+                [this](topolet_os_device& device) { replace(device.kind); });
   return copy;
 }
 
 const topolet_ledger* EnlargedStructs::enlarge(const topolet_ledger* ledger) {
   topolet_ledger* copy = enlarge_flat(ledger);
-  enlarge_array(copy->entries, copy->entry_count, copy->entry_stride,
-                [this](topolet_ledger_entry& entry) { entry.demand = enlarge(entry.demand); });
+  enlarge_array(copy->entries, copy->entry_count, copy->entry_stride, [this](topolet_ledger_entry& entry) {
+    entry.demand = enlarge(entry.demand);
+    replace(entry.qos);
+    replace(entry.mode);
+    add_flag(entry.flags);
+  });
   enlarge_array(copy->node_demands, copy->node_demand_count, copy->node_demand_stride);
   return copy;
 }
 
 const topolet_request* EnlargedStructs::enlarge(const topolet_request* request) {
   topolet_request* copy = enlarge_flat(request);
-  enlarge_array(copy->candidates, copy->candidate_count, copy->candidate_stride);
+  enlarge_array(copy->candidates, copy->candidate_count, copy->candidate_stride,
+                [this](topolet_candidate& candidate) { replace(candidate.kind); });
+  replace(copy->occasion);
+  replace(copy->mode);
+  replace(copy->cpu_source);
+  replace(copy->why_shared);
+  add_flag(copy->flags);
   copy->workload = enlarge(copy->workload);
   copy->topology = enlarge(copy->topology);
   copy->ledger = enlarge(copy->ledger);
@@ -61,18 +76,24 @@ const topolet_request* EnlargedStructs::enlarge(const topolet_request* request) 
 
 const topolet_pick_request* EnlargedStructs::enlarge(const topolet_pick_request* request) {
   topolet_pick_request* copy = enlarge_flat(request);
+  replace(copy->stage);
   copy->request = enlarge(copy->request);
   return copy;
 }
 
 const topolet_adjust_request* EnlargedStructs::enlarge(const topolet_adjust_request* request) {
   topolet_adjust_request* copy = enlarge_flat(request);
+  replace(copy->mode);
+  replace(copy->asks);
   copy->request = enlarge(copy->request);
   return copy;
 }
 
 const topolet_event* EnlargedStructs::enlarge(const topolet_event* event) {
   topolet_event* copy = enlarge_flat(event);
+  replace(copy->kind);
+  replace(copy->mode);
+  add_flag(copy->flags);
   copy->workload = enlarge(copy->workload);
   copy->topology = enlarge(copy->topology);
   return copy;

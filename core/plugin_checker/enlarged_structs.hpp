@@ -76,7 +76,13 @@ class EnlargedStructs {
     if (values_ == ShownValues::kUnknown) enumerator = kUnknownEnumerator;
   }
 
+  /// Adds a flag that no version has yet, likewise.
+  void add_flag(std::uint32_t& flags) const {
+    if (values_ == ShownValues::kUnknown) flags |= kUnknownFlag;
+  }
+
   static constexpr std::int32_t kUnknownEnumerator = 4711;
+  static constexpr std::uint32_t kUnknownFlag = 1U << 31U;
 
   ShownValues values_;
   plugin::LentBlock block_{{.guard = plugin::LentGuard::kReadOnly}};

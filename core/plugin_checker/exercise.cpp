@@ -67,8 +67,11 @@ class Exerciser {
     const auto now = std::chrono::milliseconds(1000);
     const plugin::AbiLedger ledger(request_.ledger, *test_request_.topology, kReadOnly);
     const auto told = plugin_.tick({request_.topology, request_.ledger}, *test_request_.topology, ledger, now);
-    if (judge(told) && !told->refused.empty())
-      violation(Violation::Kind::kInvalidReply, "moves of entries that the ledger has, each once", told->refused);
+    if (judge(told)) {
+      if (!told->refused.empty())
+        violation(Violation::Kind::kInvalidReply, "moves of entries that the ledger has, each once", told->refused);
+      for (const plugin::MoveRequest& wish : told->moves) result_.answers += wish.reason + '\n';
+    }
     return std::move(result_);
   }
 

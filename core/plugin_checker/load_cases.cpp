@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/base/forked_child.hpp"
+#include "core/base/text.hpp"
 #include "core/plugin/call/abi_request.hpp"
 #include "core/plugin/call/capabilities.hpp"
 #include "core/plugin/call/plugin_policy.hpp"
@@ -16,6 +17,7 @@
 #include "core/plugin_checker/exported_symbols.hpp"
 #include "core/plugin_checker/footprint.hpp"
 #include "core/plugin_checker/plugin_under_test.hpp"
+#include "core/plugin_checker/random_request.hpp"
 
 namespace topolet::plugin_checker {
 namespace {
@@ -229,6 +231,14 @@ const void* capability_of(const topolet_instance& instance, std::string_view id)
   return given;
 }
 
+/// The word behind struct_size, which is reserved except in one struct.
+std::uint32_t reserved_of(const void* given, std::string_view id) {
+  std::uint32_t reserved = 0;
+  if (id != TOPOLET_TICK_ID)
+    std::memcpy(&reserved, static_cast<const char*>(given) + sizeof(reserved), sizeof(reserved));
+  return reserved;
+}
+
 MaybeMismatch judge_capability(const topolet_instance& instance, const char* id, std::size_t least_bytes) {
   const void* first = capability_of(instance, id);
   if (first != capability_of(instance, id)) {
@@ -237,21 +247,45 @@ MaybeMismatch judge_capability(const topolet_instance& instance, const char* id,
   if (first == nullptr) return std::nullopt;
   std::uint32_t size = 0;
   std::memcpy(&size, first, sizeof(size));
+  if (const std::uint32_t reserved = reserved_of(first, id); reserved != 0) {
+    return Mismatch{"0 in what is reserved", fmt::format("{}: {}", id, reserved)};
+  }
+  if (size % 8 != 0) return Mismatch{"a struct_size that is a multiple of 8", fmt::format("{}: {}", id, size)};
   if (size >= least_bytes && size <= plugin::kSaneStructBytes) return std::nullopt;
   return Mismatch{fmt::format("a struct_size of {} bytes or a little more", least_bytes),
                   fmt::format("{}: {}", id, size)};
 }
 
-MaybeMismatch judge_capabilities(const topolet_instance& instance, const Progress& progress) {
+/// Ids that nobody can have thought of, such as a later version's or another author's.
+std::vector<std::string> random_ids(std::uint64_t seed) {
+  RandomSource rng(seed);
+  std::vector<std::string> ids;
+  for (const char* prefix : {"topolet.", "topolet.score/", "org.example.", "", ""}) {
+    std::string id = prefix;
+    for (std::uint64_t i = 1 + rng.below(20); i > 0; --i) id += static_cast<char>('a' + rng.below(26));
+    ids.push_back(id + "/" + std::to_string(rng.below(100)));
+  }
+  ids.emplace_back(std::string("\0\xff\n", 3));
+  return ids;
+}
+
+MaybeMismatch judge_unknown_id(const topolet_instance& instance, std::string_view id, const Progress& progress) {
+  const std::string name = printable(id, 64);
+  progress(fmt::format("get_capability of the unknown id '{}'", name));
+  if (capability_of(instance, id) == nullptr) return std::nullopt;
+  return Mismatch{"null for an id that it cannot know", fmt::format("a struct for '{}'", name)};
+}
+
+MaybeMismatch judge_capabilities(const topolet_instance& instance, const CaseInput& input) {
+  const Progress& progress = input.progress;
   const std::string long_id(65536, 't');
   const std::string_view prefixed = "topolet.score/10";
   for (const std::string_view id : {std::string_view(), std::string_view("topolet.score/2"), prefixed,
                                     prefixed.substr(0, 14), std::string_view("no.such/1"), std::string_view(long_id)}) {
-    const std::string name(id.substr(0, 32));
-    progress(fmt::format("get_capability of the unknown id '{}'", name));
-    if (capability_of(instance, id) != nullptr) {
-      return Mismatch{"null for an id that it cannot know", fmt::format("a struct for '{}'", name)};
-    }
+    if (auto mismatch = judge_unknown_id(instance, id, progress)) return mismatch;
+  }
+  for (const std::string& id : random_ids(input.seed)) {
+    if (auto mismatch = judge_unknown_id(instance, id, progress)) return mismatch;
   }
   MaybeMismatch mismatch;
   plugin::for_each_capability([&]<class Struct, class Member>(const plugin::Capability<Struct, Member>& capability) {
@@ -267,7 +301,7 @@ Outcome knows_its_capabilities(const CaseInput& input) {
       plugin_under_test->create_raw(option_views(plugin_under_test->library().options(), nullptr, {}));
   if (created.instance == nullptr) return Outcome::failed({"an instance", created.error});
   MaybeMismatch mismatch;
-  const auto thrown = plugin::thrown_by([&] { mismatch = judge_capabilities(*created.instance, input.progress); });
+  const auto thrown = plugin::thrown_by([&] { mismatch = judge_capabilities(*created.instance, input); });
   if (thrown) return Outcome::failed({"no exception to cross the boundary", "get_capability " + *thrown});
   if (mismatch) return Outcome::failed(*std::move(mismatch));
   input.progress("destroy");
