@@ -5,9 +5,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <chrono>
 #include <cstdlib>
-#include <thread>
 #include <utility>
 
 #include "core/plugin_checker/random_request.hpp"
@@ -15,11 +13,18 @@
 namespace topolet::plugin_checker {
 namespace {
 
-/// Libraries and large blocks go below what was mapped last, and small blocks behind what the heap has: both lie
-/// elsewhere from now on. It is all left as it is.
+void map_pages(std::size_t count) {
+  static const auto kPage = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  static_cast<void>(::mmap(nullptr, count * kPage, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+}
+
+/// Fills the gaps between what is mapped, so that libraries and large blocks go below it all, and moves the end of the
+/// heap: whatever comes lies elsewhere than in a process of the same program. It is all left as it is.
 void move_memory(RandomSource& rng) {
-  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
-  static_cast<void>(::mmap(nullptr, (17 + rng.below(4096)) * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  for (const std::size_t pages : {1024, 256, 64, 16, 4, 1}) {
+    for (int i = 0; i < 64; ++i) map_pages(pages);
+  }
+  map_pages(17 + rng.below(4096));
   for (std::uint64_t i = 40 + rng.below(40); i > 0; --i) {
     volatile char* block = static_cast<char*>(std::malloc(24 + rng.below(3000)));  // NOLINT
     if (block != nullptr) *block = 1;
@@ -60,7 +65,6 @@ void change_surroundings(std::uint64_t seed) {
   move_memory(rng);
   change_environment();
   keep_one_cpu();
-  std::this_thread::sleep_for(std::chrono::milliseconds(1100));
 }
 
 }  // namespace topolet::plugin_checker

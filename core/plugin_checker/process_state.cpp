@@ -128,7 +128,7 @@ Readings read_floating_point() {
                     {"fegetexcept()", std::to_string(::fegetexcept())}};
 #if defined(__x86_64__)
   // Without the flags of what has happened.
-  found["MXCSR"] = fmt::format("{:#x}", _mm_getcsr() & 0xffc0U);
+  found["the control word MXCSR"] = fmt::format("{:#x}", _mm_getcsr() & 0xffc0U);
 #endif
   return found;
 }

@@ -95,9 +95,14 @@ TEST_F(ForkCase, WarnsOfProcessesThatEndInTheirCall) {
 }
 
 TEST_F(ForkCase, FailsAnyProcessOnTheWayOfADecision) {
-  const Said said = check("score waits");
-  EXPECT_EQ(said.outcome, "FAILED");
-  EXPECT_THAT(said.text, StartsWith("it started one in score (request 1 on "));
+  for (const char* how : {"waits", "spawns"}) {
+    const Said said = check(std::string("score ") + how);
+    EXPECT_EQ(said.outcome, "FAILED") << how;
+    EXPECT_THAT(said.text, StartsWith("it started one in score (request 1 on ")) << how;
+  }
+  // It has left the session of the call, and its parent has gone.
+  EXPECT_THAT(check("score session").text, HasSubstr("first in score (request 1 on machine 1-cpu), left behind: "));
+  EXPECT_EQ(processes_left(), 0U);
 }
 
 TEST_F(ForkCase, IsToldByAnotherCaseThatIsRunAlone) {

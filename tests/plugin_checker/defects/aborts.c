@@ -1,0 +1,5 @@
+/* Aborts. */
+#define AT_SCORE abort()
+#include <stdlib.h>
+
+#include "defect.h"

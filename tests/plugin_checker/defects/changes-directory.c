@@ -1,0 +1,5 @@
+/* Changes the working directory. */
+#define AT_SCORE (void)!chdir("/proc")
+#include <unistd.h>
+
+#include "defect.h"

@@ -1,0 +1,5 @@
+/* Changes the umask. */
+#define AT_CREATE umask(0077)
+#include <sys/stat.h>
+
+#include "defect.h"

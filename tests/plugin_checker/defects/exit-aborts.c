@@ -1,0 +1,5 @@
+/* Aborts in its exit handler. */
+#define AT_EXIT abort()
+#include <stdlib.h>
+
+#include "defect.h"

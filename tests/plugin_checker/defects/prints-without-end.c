@@ -1,0 +1,5 @@
+/* Prints something that stays in the buffer. */
+#define AT_NOTIFY fputs("x", stdout)
+#include <stdio.h>
+
+#include "defect.h"

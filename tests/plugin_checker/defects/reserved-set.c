@@ -1,0 +1,3 @@
+/* Writes into a reserved field. */
+#define RESERVED 7
+#include "defect.h"

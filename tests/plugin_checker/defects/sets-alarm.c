@@ -1,0 +1,5 @@
+/* Sets the alarm of the process. */
+#define AT_SCORE alarm(1000)
+#include <unistd.h>
+
+#include "defect.h"

@@ -1,0 +1,5 @@
+/* Answers by the number of the process. */
+#define SCORE getpid() % 100
+#include <unistd.h>
+
+#include "defect.h"
