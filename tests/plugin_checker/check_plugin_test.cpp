@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include <chrono>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
@@ -225,6 +226,15 @@ TEST(CheckPlugin, FindsARandomRequestAgainByItsOwnSeed) {
   options.seed = std::stoull(again.substr(at + 7));
   options.requests = 1;
   EXPECT_EQ(nlohmann::json::parse(check(options).text)["cases"][0]["actual"], first["actual"]);
+}
+
+TEST(CheckPlugin, HasItsCasesInTheDocumentForAuthors) {
+  std::ostringstream text;
+  text << std::ifstream(TOPOLET_SDK_README).rdbuf();
+  for (const CaseDescription& each : list_cases()) {
+    const std::string name = each.name.starts_with("machine-") ? "machine-…" : each.name;
+    EXPECT_THAT(text.str(), HasSubstr('`' + name + '`'));
+  }
 }
 
 TEST(CheckPlugin, RefusesAFileThatThereIsNot) {
