@@ -5,7 +5,9 @@
 #include <chrono>
 #include <ctime>
 #include <filesystem>
+#include <map>
 #include <optional>
+#include <string_view>
 #include <thread>
 #include <utility>
 
@@ -14,6 +16,7 @@
 #include "core/plugin_checker/cases.hpp"
 #include "core/plugin_checker/change_surroundings.hpp"
 #include "core/plugin_checker/exercise.hpp"
+#include "core/plugin_checker/footprint.hpp"
 #include "core/plugin_checker/plugin_under_test.hpp"
 #include "core/plugin_checker/random_request.hpp"
 
@@ -21,6 +24,10 @@ namespace topolet::plugin_checker {
 namespace {
 
 constexpr std::chrono::milliseconds kSoon{1000};
+/// The default of placement.deadline-ms.
+constexpr int kDeadlineMs = 50;
+/// How often each call is timed.
+constexpr int kTimed = 3;
 /// So much of the answers, to each third request, is compared between processes.
 constexpr std::size_t kComparedBytes = 1 << 20;
 constexpr std::size_t kComparedRequests = 3;
@@ -213,6 +220,64 @@ Outcome returns_soon_when_late(const CaseInput& input) {
   });
 }
 
+/// The time that calls took, by their names: the least of what was seen, as others use the machine, too.
+class CallTimes {
+ public:
+  struct Taken {
+    double cpu_ms;
+    double ms;
+  };
+
+  void begin(std::string_view call) {
+    end();
+    call_ = call;
+    began_ = {cpu_ms(), clock_ms()};
+  }
+  void end() {
+    if (call_.empty()) return;
+    const Taken taken{cpu_ms() - began_.cpu_ms, clock_ms() - began_.ms};
+    const auto [known, is_new] = least_.try_emplace(std::exchange(call_, {}), taken);
+    if (!is_new) known->second = {std::min(known->second.cpu_ms, taken.cpu_ms), std::min(known->second.ms, taken.ms)};
+  }
+  const std::map<std::string, Taken>& least() const { return least_; }
+
+ private:
+  static double clock_ms() {
+    return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch()).count();
+  }
+
+  std::string call_;
+  Taken began_{};
+  std::map<std::string, Taken> least_;
+};
+
+Outcome is_in_time(const CaseInput& input) {
+  return with_instance(input, [&](const PluginUnderTest&, plugin::PluginPolicy& plugin) {
+    CallTimes times;
+    const Progress timed = [&](std::string_view call) {
+      input.progress(call);
+      times.begin(call);
+    };
+    for (const Testbed& testbed : make_testbeds()) {
+      const TestRequest test_request = test_requests_on(testbed, input.seed).front();
+      for (int i = 0; i < kTimed; ++i) {
+        (void)exercise_decision(plugin, test_request, timed);
+        times.end();
+        (void)exercise_events(plugin, test_request, timed);
+        times.end();
+      }
+    }
+    for (const auto& [call, taken] : times.least()) {
+      if (taken.cpu_ms <= kDeadlineMs && taken.ms <= 2 * kDeadlineMs) continue;
+      return Outcome::warned(
+          fmt::format("{:.0f} ms of CPU time and {:.0f} ms by the clock in {}: with the default of "
+                      "placement.deadline-ms, {}, its vote is lost",
+                      taken.cpu_ms, taken.ms, call, kDeadlineMs));
+    }
+    return Outcome::passed(fmt::format("{} calls", times.least().size()));
+  });
+}
+
 /// Runs the code that the plugin registers for the end of the process. A library that is loaded as topoletd does it
 /// stays until then.
 void load_and_unload(const CaseInput& input) {
@@ -310,6 +375,7 @@ std::vector<Case> answer_cases() {
   add("unknown-values", "enumerators and flags of a later version neither crash it nor make it throw",
       survives_unknown_values);
   add("late", "calls return soon once the host answers TOPOLET_LATE", returns_soon_when_late);
+  add("in-time", "calls return within the default deadline (a warning)", is_in_time);
   add("random", "seeded random requests break none of these rules", answers_random_requests);
   return cases;
 }

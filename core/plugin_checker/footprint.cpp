@@ -2,6 +2,7 @@
 
 #include <malloc.h>
 
+#include <ctime>
 #include <filesystem>
 #include <iterator>
 
@@ -28,6 +29,12 @@ Footprint measure_footprint() {
   const struct mallinfo2 heap = ::mallinfo2();
   const std::size_t kept = heap.uordblks + heap.hblkhd;
   return {count_files("/proc/self/fd"), count_files("/proc/self/task"), kept, kept > 0 ? resident_bytes() : 0};
+}
+
+double cpu_ms() {
+  timespec now{};
+  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) * 1e3 + static_cast<double>(now.tv_nsec) / 1e6;
 }
 
 }  // namespace topolet::plugin_checker

@@ -17,4 +17,7 @@ struct Footprint {
 
 Footprint measure_footprint();
 
+/// Returns the CPU time that this process has used, in milliseconds.
+double cpu_ms();
+
 }  // namespace topolet::plugin_checker

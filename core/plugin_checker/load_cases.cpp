@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <ctime>
 #include <set>
 #include <utility>
 
@@ -27,12 +26,6 @@ constexpr std::size_t kKeptBytesAllowed = 256 << 10;
 constexpr std::size_t kResidentKeptAllowed = 16 << 20;
 constexpr double kCheapLoadMs = 100;
 constexpr double kCheapCreateMs = 10;
-
-double cpu_ms() {
-  timespec now{};
-  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) * 1e3 + static_cast<double>(now.tv_nsec) / 1e6;
-}
 
 Outcome loads(const CaseInput& input) {
   input.progress("loading the file");

@@ -59,7 +59,14 @@ std::vector<topolet_kv> PluginUnderTest::default_options() const {
 }
 
 Result<ProxiedInstance> PluginUnderTest::create_proxied(ShownValues values) const {
-  RawCreation created = create_raw(default_options());
+  auto host = std::make_unique<EnlargedStructs>();
+  const auto enlarge_host = [&host](const topolet_host* real) {
+    const topolet_host* const larger = host->enlarge_flat(real);
+    host->seal();
+    return larger;
+  };
+  EnlargedStructs of_create;
+  RawCreation created = create_raw(default_options(), enlarge_host, &of_create);
   if (created.thrown || created.status != TOPOLET_OK || created.instance == nullptr) {
     return Error{Code::kInternal, created.thrown ? "create " + *created.thrown : "create failed: " + created.error};
   }
@@ -67,10 +74,11 @@ Result<ProxiedInstance> PluginUnderTest::create_proxied(ShownValues values) cons
   auto policy = plugin::PluginPolicy::wrap(library_.id(), std::move(created.host), proxy->view());
   if (!policy) return policy.error();
   watch_what_it_is_lent(**policy);
-  return ProxiedInstance{std::move(proxy), *std::move(policy)};
+  return ProxiedInstance{std::move(host), std::move(proxy), *std::move(policy)};
 }
 
-RawCreation PluginUnderTest::create_raw(const std::vector<topolet_kv>& options, const HostWrapper& wrap_host) const {
+RawCreation PluginUnderTest::create_raw(const std::vector<topolet_kv>& options, const HostWrapper& wrap_host,
+                                        EnlargedStructs* enlarged) const {
   static constexpr topolet_instance kNotTouched{};
   RawCreation created;
   created.host = std::make_unique<plugin::PluginHost>(library_.id(), make_silent_log(),
@@ -89,6 +97,11 @@ RawCreation PluginUnderTest::create_raw(const std::vector<topolet_kv>& options, 
   };
   const auto* sink = shown.copy_struct(topolet_error_sink{sizeof(topolet_error_sink), 0, &created.error, set_error});
   shown.seal();
+  if (enlarged != nullptr) {
+    request = enlarged->enlarge_flat(request);
+    sink = enlarged->enlarge_flat(sink);
+    enlarged->seal();
+  }
   const topolet_instance* instance = &kNotTouched;
   created.thrown = plugin::thrown_by([&] {
     const plugin::PluginHost::StateWriteScope writing(*created.host);

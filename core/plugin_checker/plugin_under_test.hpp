@@ -20,6 +20,7 @@ namespace topolet::plugin_checker {
 
 /// An instance that sees what a later host would show.
 struct ProxiedInstance {
+  std::unique_ptr<EnlargedStructs> host;
   std::unique_ptr<InstanceProxy> proxy;
   std::shared_ptr<plugin::PluginPolicy> policy;
 };
@@ -53,8 +54,10 @@ class PluginUnderTest {
   Result<std::shared_ptr<plugin::PluginPolicy>> create_with(std::shared_ptr<Log> log,
                                                             std::shared_ptr<store::PluginStateStore> state) const;
   Result<ProxiedInstance> create_proxied(ShownValues values = ShownValues::kKnown) const;
-  /// Past the daemon's checks. Whoever calls destroys the instance, before the host.
-  RawCreation create_raw(const std::vector<topolet_kv>& options, const HostWrapper& wrap_host = {}) const;
+  /// Past the daemon's checks. `enlarged`: makes the structs of the call larger. Whoever calls destroys the instance,
+  /// before the host.
+  RawCreation create_raw(const std::vector<topolet_kv>& options, const HostWrapper& wrap_host = {},
+                         EnlargedStructs* enlarged = nullptr) const;
   /// Each option of its table at its default.
   std::vector<topolet_kv> default_options() const;
 

@@ -102,6 +102,7 @@ void report_lent_writes(const Progress& progress) {
 constexpr int kFailedAtOnce = 87;
 constexpr int kEndedAsAProgram = 88;
 constexpr std::string_view kFailure = "failed: ";
+constexpr std::string_view kEndWithoutOutput = "the end of the process, which says nothing";
 constexpr char kBetween = '\x1f';
 /// The time that exit handlers have.
 constexpr int kLongestEndS = 3;
@@ -150,6 +151,11 @@ std::string note_processes(const StartedProcesses& started) {
 
 Outcome outcome_of(const ChildEnd& end, std::chrono::seconds time_limit) {
   using Kind = ChildEnd::Kind;
+  if (end.current_step == kEndWithoutOutput) {
+    if (end.kind != Kind::kCrashed || end.text != "SIGPIPE") return Outcome::passed();
+    return Outcome::failed({"nothing written to standard output, which belongs to topolet",
+                            "it writes to standard output at the end of the process"});
+  }
   switch (end.kind) {
     case Kind::kReturned:
       return read_outcome(end.text);
@@ -159,10 +165,6 @@ Outcome outcome_of(const ChildEnd& end, std::chrono::seconds time_limit) {
       if (end.text == "SIGALRM") {
         return Outcome::failed({fmt::format("an end within {} s, and no alarm of the plugin's own", kLongestEndS),
                                 with_current_step("SIGALRM", end)});
-      }
-      if (end.text == "SIGPIPE") {
-        return Outcome::failed({"nothing written to standard output, which belongs to topolet",
-                                with_current_step("it wrote to standard output", end)});
       }
       if (end.current_step.starts_with(kWroteToLent)) {
         return Outcome::failed({"nothing written to what is lent as const", end.current_step});
@@ -204,13 +206,16 @@ void end_as_a_program(const Progress& progress, const std::string& step) {
   std::exit(kEndedAsAProgram);
 }
 
-void forbid_output() {
+void end_without_output(const Progress& progress) {
+  // A pipe that nobody reads.
   std::array<int, 2> ends{-1, -1};
   std::signal(SIGPIPE, SIG_DFL);
-  if (::pipe2(ends.data(), O_CLOEXEC) != 0) return;
-  ::dup2(ends[1], STDOUT_FILENO);
-  ::close(ends[0]);
-  ::close(ends[1]);
+  if (::pipe2(ends.data(), O_CLOEXEC) == 0) {
+    ::dup2(ends[1], STDOUT_FILENO);
+    ::close(ends[0]);
+    ::close(ends[1]);
+  }
+  end_as_a_program(progress, std::string(kEndWithoutOutput));
 }
 
 Outcome run_in_child(std::chrono::seconds time_limit, const std::function<Outcome(const Progress&)>& body) {

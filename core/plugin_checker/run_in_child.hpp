@@ -23,7 +23,7 @@ Outcome run_in_child(std::chrono::seconds time_limit, const std::function<Outcom
 /// passes if that is over in a few seconds; otherwise its mismatch says "in STEP".
 [[noreturn]] void end_as_a_program(const Progress& progress, const std::string& step);
 
-/// From now on a write to standard output ends the child, and its mismatch says so.
-void forbid_output();
+/// The same, but only a write to standard output fails the case, however the end is otherwise.
+[[noreturn]] void end_without_output(const Progress& progress);
 
 }  // namespace topolet::plugin_checker

@@ -51,7 +51,8 @@ static int32_t score(const topolet_instance* instance, const topolet_request* re
   const topolet_str reason = REASON;
   (void)instance;
   AT_SCORE;
-  for (uint32_t i = 0; i < request->candidate_count; ++i) sink->set(sink, i, TOPOLET_VERDICT_SCORE, (int32_t)(SCORE), reason);
+  for (uint32_t i = 0; i < request->candidate_count; ++i)
+    sink->set(sink, i, TOPOLET_VERDICT_SCORE, (int32_t)(SCORE), reason);
   return TOPOLET_OK;
 }
 
