@@ -148,6 +148,7 @@ class Daemon {
   void move_clients();
   void release_runtime(const Successor& successor);
   void end_core();
+  void end_plugins();
   void close_store();
 
   Status report(const config::DaemonOptions& options, control::v1::StatusResponse& response);

@@ -84,9 +84,7 @@ bool Daemon::hand_over(Successor& successor, const std::function<void()>& releas
   end_core();
   notify_alive();
   proxy_->take_calls_from_core();
-  plugins_.reset();
-  deps_.control.drain();
-  is_stuck_ = is_stuck_ || deps_.control.has_abandoned_calls();
+  end_plugins();
   plugin::record_crashes_to(-1);
   close_store();
   if (is_stuck_) {
@@ -154,8 +152,16 @@ void Daemon::stop() {
   proxy_.reset();
   watch_server_.reset();
   control_.reset();
+  end_plugins();
   close_store();
   listener_.reset();
+}
+
+/// Destroys the instances, so that threads of theirs that read their state are gone before it is closed.
+void Daemon::end_plugins() {
+  plugins_.reset();
+  deps_.control.drain();
+  is_stuck_ = is_stuck_ || deps_.control.has_abandoned_calls();
 }
 
 /// Stops the core. Its objects do nothing any more, but may still be called.

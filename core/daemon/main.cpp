@@ -17,6 +17,7 @@
 
 #include "core/base/clock.hpp"
 #include "core/base/daemon_log.hpp"
+#include "core/base/end_process.hpp"
 #include "core/base/escape.hpp"
 #include "core/base/exit_status.hpp"
 #include "core/base/log.hpp"
@@ -216,6 +217,7 @@ int run_daemon(const config::RawConfig& raw, const std::vector<std::string>& arg
   control.drain();
   if (control.has_abandoned_calls()) exit_at_once(*log, code);
   plugin::record_crashes_to(kNoCrashLog);
+  log->flush();
   return code;
 }
 
@@ -232,16 +234,25 @@ int run(const std::vector<std::string>& arguments) {
 }  // namespace
 }  // namespace topolet::daemon
 
-int main(int argc, char** argv) {
-  topolet::fill_closed_standard_streams();
-  ::signal(SIGPIPE, SIG_IGN);  // a reader that has gone is an error of the write
-  // hwloc complains over many lines of stderr whenever CPUs that are offline make a machine look odd.
-  ::setenv("HWLOC_HIDE_ERRORS", "2", 0);
+namespace {
+
+int run_reporting(const std::vector<std::string>& arguments) {
   try {
-    return topolet::finish_output("topoletd", topolet::daemon::run({argv + 1, argv + argc}));
+    return topolet::finish_output("topoletd", topolet::daemon::run(arguments));
   } catch (const std::exception& error) {
     if (const auto lost = topolet::report_lost_output("topoletd", error)) return *lost;
     topolet::print_error_line(fmt::format("topoletd failed: {}", error.what()));
     return topolet::kExitFailure;
   }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  topolet::fill_closed_standard_streams();
+  ::signal(SIGPIPE, SIG_IGN);  // a reader that has gone is an error of the write
+  // hwloc complains over many lines of stderr whenever CPUs that are offline make a machine look odd.
+  ::setenv("HWLOC_HIDE_ERRORS", "2", 0);
+  // Plugins may have left threads and exit handlers behind.
+  topolet::end_process(run_reporting({argv + 1, argv + argc}));
 }
