@@ -257,8 +257,8 @@ class ConstWriting : public ::testing::Test {
 class InEveryCall : public ConstWriting, public ::testing::WithParamInterface<const char*> {};
 
 const std::vector<std::string>& targets() {
-  static const std::vector<std::string> kAll = {"words",      "strings", "lists", "demand",    "workload",  "ledger",
-                                                "candidates", "request", "sink",  "arguments", "everything"};
+  static const std::vector<std::string> kAll = {"words",  "strings",    "lists",   "demand",    "workload",
+                                                "ledger", "candidates", "request", "arguments", "everything"};
   return kAll;
 }
 
@@ -347,16 +347,6 @@ TEST_F(ConstWriting, InEventsAndTicksChangesNothingForOthersEither) {
   EXPECT_THAT(lines_.str(), HasSubstr("scribbles: tick wrote to memory that it was lent to read"));
 }
 
-TEST_F(ConstWriting, OfTheSinkDoesNotMisleadTheHost) {
-  const auto request = request_on("pack:2 numa:1 core:4 pu:2", true);
-  Witness alone;
-  const std::string expected = placement_of(decide({alone.vote()}, request));
-  Witness beside;
-  const placement::Decision decision = decide({{"scribbles", scribbler({"score", "context"})}, beside.vote()}, request);
-  EXPECT_EQ(placement_of(decision), expected);
-  EXPECT_THAT(decision.verdicts.lost_votes, ElementsAre(HasSubstr("score wrote to memory that it was lent to read")));
-}
-
 TEST_F(ConstWriting, ByACallThatWasAbandonedReachesNobody) {
   PolicyThread thread({.deadline = milliseconds(1000), .decision_time = milliseconds(600'000), .clock = {}});
   const auto request = request_on("pack:2 numa:1 core:4 pu:2", true);
@@ -422,7 +412,7 @@ TEST_F(ConstWriting, OfTheOptionsFailsTheCreation) {
   const auto library = PluginLibrary::load(TOPOLET_BROKEN_DIR, "scribbles");
   ASSERT_TRUE(library) << library.error().message;
   const std::map<std::string, std::string> others = {{"numa.policy", "restricted"}};
-  for (const char* target : {"strings", "lists", "arguments", "sink"}) {
+  for (const char* target : {"strings", "lists", "arguments"}) {
     const auto policy = library->create({{"in", "create"}, {"to", target}}, make_silent_log(), nullptr, others);
     ASSERT_FALSE(policy) << target;
     EXPECT_EQ(policy.error().message,
@@ -432,7 +422,7 @@ TEST_F(ConstWriting, OfTheOptionsFailsTheCreation) {
   EXPECT_TRUE(library->create({{"to", "strings"}}, make_silent_log(), nullptr, others));
 }
 
-TEST_F(ConstWriting, OfTopologyAndHostIsImpossible) {
+TEST_F(ConstWriting, OfTopologyHostAndSinksIsImpossible) {
   const auto request = request_on("pack:2 numa:1 core:4 pu:2", true);
   const AbiTopology topology(request->topology);
   const topolet_topology& machine = topology.view();
@@ -442,6 +432,7 @@ TEST_F(ConstWriting, OfTopologyAndHostIsImpossible) {
   }
   PluginHost host("any", make_silent_log(), std::make_shared<InMemoryPluginState>());
   EXPECT_TRUE(is_read_only_lent(host.view()));
+  EXPECT_TRUE(is_read_only_lent(&host.sinks()));
   for (const char* id : {TOPOLET_LOG_ID, TOPOLET_STATE_ID}) {
     EXPECT_TRUE(is_read_only_lent(host.view()->get_capability(host.view(), view_of(id))));
   }

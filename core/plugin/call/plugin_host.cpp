@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <cstring>
-#include <new>
 #include <utility>
 
 #include "core/base/log.hpp"
 #include "core/plugin/guard/barrier.hpp"
+#include "core/plugin/guard/control_thread.hpp"
 
 namespace topolet::plugin {
 namespace {
@@ -24,7 +24,11 @@ spdlog::level::level_enum spdlog_level(std::int32_t level) {
   }
 }
 
-PluginHost& host_of(const topolet_host* view) { return *static_cast<PluginHost*>(view->context); }
+HostLink& link_of(const topolet_host* view) { return *static_cast<HostLink*>(view->context); }
+
+/// The host whose plugin may write its state on this thread.
+constinit thread_local const PluginHost* t_state_writer = nullptr;
+constinit thread_local DecisionReads* t_decision_reads = nullptr;
 
 std::int32_t check_bytes(topolet_str bytes, std::size_t max) {
   if (bytes.ptr == nullptr && bytes.len != 0) return TOPOLET_INVALID;
@@ -56,25 +60,56 @@ std::optional<std::uint64_t> LogRateLimiter::try_acquire(Time now) {
   return std::exchange(dropped_, 0);
 }
 
-PluginHost::PluginHost(std::string plugin, std::shared_ptr<Log> log, std::shared_ptr<store::PluginStateStore> state)
-    : plugin_(std::move(plugin)), log_(std::move(log)), state_(std::move(state)) {
-  shown_ = new (pages_.data())
-      Shown{{sizeof(topolet_host), TOPOLET_ABI_MINOR, this, &get_capability, view_of("topoletd"), {}},
-            {sizeof(topolet_log), 0, &write_log},
-            {sizeof(topolet_state), 0, &get_state, &next_state, &set_state, &remove_state}};
-  pages_.forbid_writing();
+DecisionReads::DecisionReads() : outer_(std::exchange(t_decision_reads, this)) {}
+
+DecisionReads::~DecisionReads() { t_decision_reads = outer_; }
+
+bool DecisionReads::take(const std::string& plugin, std::size_t bytes) {
+  std::size_t& taken = bytes_[plugin];
+  taken += bytes;
+  return taken <= TOPOLET_STATE_MAX_READ;
+}
+
+bool DecisionReads::is_over(const std::string& plugin) const {
+  const auto taken = bytes_.find(plugin);
+  return taken != bytes_.end() && taken->second > TOPOLET_STATE_MAX_READ;
+}
+
+PluginHost::StateWriteScope::StateWriteScope(PluginHost& host) : outer_(std::exchange(t_state_writer, &host)) {}
+
+PluginHost::StateWriteScope::~StateWriteScope() { t_state_writer = outer_; }
+
+PluginHost::PluginHost(std::string plugin, std::shared_ptr<Log> log, std::shared_ptr<store::PluginStateStore> state,
+                       const HostIdentity& identity)
+    : plugin_(std::move(plugin)),
+      log_(std::move(log)),
+      state_(std::move(state)),
+      kept_(kept_by_new_instance(plugin_, identity, functions())) {
+  kept_.link->begin(*this, state_ != nullptr);
+}
+
+PluginHost::~PluginHost() { kept_.link->end(); }
+
+const HostFunctions& PluginHost::functions() {
+  static constexpr HostFunctions kFunctions = {
+      &get_capability,
+      {sizeof(topolet_log), 0, &write_log},
+      {sizeof(topolet_state), 0, &get_state, &next_state, &set_state, &remove_state}};
+  return kFunctions;
 }
 
 const void* PluginHost::get_capability(const topolet_host* host, topolet_str id) {
-  const PluginHost& self = host_of(host);
+  const HostLink& link = link_of(host);
   if (id.ptr == nullptr) return nullptr;
-  if (topolet_str_is(id, TOPOLET_LOG_ID)) return &self.shown_->log;
-  if (topolet_str_is(id, TOPOLET_STATE_ID) && self.state_ != nullptr) return &self.shown_->state;
+  if (topolet_str_is(id, TOPOLET_LOG_ID)) return &link.functions().log;
+  if (topolet_str_is(id, TOPOLET_STATE_ID) && link.has_state()) return &link.functions().state;
   return nullptr;
 }
 
 void PluginHost::write_log(const topolet_host* host, std::int32_t level, topolet_str message) {
-  PluginHost& self = host_of(host);
+  const HostLink::Visit visit(link_of(host));
+  if (visit.host() == nullptr) return;
+  const PluginHost& self = *visit.host();
   if (!self.log_->should_log(spdlog_level(level))) return;
   const auto dropped = self.log_limiter_.try_acquire(std::chrono::steady_clock::now());
   if (!dropped) return;
@@ -82,24 +117,35 @@ void PluginHost::write_log(const topolet_host* host, std::int32_t level, topolet
   self.log_->log(spdlog_level(level), "{}: {}", self.plugin_, sanitize_text(message));
 }
 
+void PluginHost::log_thrown(const char* function, const std::string& thrown) const {
+  log_->error("plugin {}: {} {}", plugin_, function, thrown);
+}
+
 std::int32_t PluginHost::get_state(const topolet_host* host, topolet_str key, void* buffer, std::size_t capacity,
                                    std::size_t* size) {
-  PluginHost& self = host_of(host);
+  const HostLink::Visit visit(link_of(host));
+  if (visit.host() == nullptr) return TOPOLET_LATE;
+  PluginHost& self = *visit.host();
+  if (self.state_ == nullptr) return TOPOLET_FAILED;
   if (const std::int32_t status = check_key(key); status != TOPOLET_OK) return status;
-  if (size == nullptr || (buffer == nullptr && capacity != 0)) return TOPOLET_INVALID;
-  return self.copy_to_plugin(self.state_->get(self.plugin_, string_of(key)), buffer, capacity, size);
+  return self.copy_to_plugin([&] { return self.state_->get(self.plugin_, string_of(key)); }, buffer, capacity, size);
 }
 
 std::int32_t PluginHost::next_state(const topolet_host* host, topolet_str after, void* buffer, std::size_t capacity,
                                     std::size_t* size) {
-  PluginHost& self = host_of(host);
+  const HostLink::Visit visit(link_of(host));
+  if (visit.host() == nullptr) return TOPOLET_LATE;
+  PluginHost& self = *visit.host();
+  if (self.state_ == nullptr) return TOPOLET_FAILED;
   if (const std::int32_t status = check_bytes(after, TOPOLET_STATE_MAX_KEY); status != TOPOLET_OK) return status;
-  if (size == nullptr || (buffer == nullptr && capacity != 0)) return TOPOLET_INVALID;
-  return self.copy_to_plugin(self.state_->next(self.plugin_, string_of(after)), buffer, capacity, size);
+  return self.copy_to_plugin([&] { return self.state_->next(self.plugin_, string_of(after)); }, buffer, capacity, size);
 }
 
 std::int32_t PluginHost::set_state(const topolet_host* host, topolet_str key, topolet_str value) {
-  PluginHost& self = host_of(host);
+  const HostLink::Visit visit(link_of(host));
+  if (visit.host() == nullptr) return TOPOLET_LATE;
+  const PluginHost& self = *visit.host();
+  if (self.state_ == nullptr) return TOPOLET_FAILED;
   if (const std::int32_t status = self.check_may_write(); status != TOPOLET_OK) return status;
   if (const std::int32_t status = check_key(key); status != TOPOLET_OK) return status;
   if (const std::int32_t status = check_bytes(value, TOPOLET_STATE_MAX_VALUE); status != TOPOLET_OK) return status;
@@ -109,7 +155,10 @@ std::int32_t PluginHost::set_state(const topolet_host* host, topolet_str key, to
 }
 
 std::int32_t PluginHost::remove_state(const topolet_host* host, topolet_str key) {
-  PluginHost& self = host_of(host);
+  const HostLink::Visit visit(link_of(host));
+  if (visit.host() == nullptr) return TOPOLET_LATE;
+  const PluginHost& self = *visit.host();
+  if (self.state_ == nullptr) return TOPOLET_FAILED;
   if (const std::int32_t status = self.check_may_write(); status != TOPOLET_OK) return status;
   if (const std::int32_t status = check_key(key); status != TOPOLET_OK) return status;
   return self.status_of_write(self.state_->remove(self.plugin_, string_of(key)));
@@ -125,24 +174,45 @@ Status PluginHost::check_key_limit(const std::string& key) const {
   return Error{Code::kResourceExhausted, "it already keeps " + std::to_string(*count) + " values"};
 }
 
+bool PluginHost::is_call_abandoned() const { return call_abandoned_ || is_abandoned_control_call(); }
+
 std::int32_t PluginHost::check_may_write() const {
-  if (call_abandoned_) return TOPOLET_LATE;
-  return may_write_ ? TOPOLET_OK : TOPOLET_FORBIDDEN;
+  if (is_call_abandoned()) return TOPOLET_LATE;
+  return t_state_writer == this ? TOPOLET_OK : TOPOLET_FORBIDDEN;
 }
 
-std::int32_t PluginHost::copy_to_plugin(const Result<std::optional<std::string>>& found, void* buffer,
-                                        std::size_t capacity, std::size_t* size) const {
-  if (call_abandoned_) return TOPOLET_LATE;
+template <class Read>
+std::int32_t PluginHost::copy_to_plugin(Read read, void* buffer, std::size_t capacity, std::size_t* size) {
+  if (size == nullptr || (buffer == nullptr && capacity != 0)) return TOPOLET_INVALID;
+  if (is_call_abandoned()) return TOPOLET_LATE;
+  DecisionReads* const reads = t_decision_reads;
+  if (reads != nullptr && reads->is_over(plugin_)) return check_read_limit(false);
+  const Result<std::optional<std::string>> found = read();
+  if (is_call_abandoned()) return TOPOLET_LATE;
   if (!found) {
     log_->warn("{}: cannot read its state: {}", plugin_, found.error().message);
     return TOPOLET_FAILED;
   }
   if (!found->has_value()) return TOPOLET_UNKNOWN;
   const std::string& bytes = **found;
+  const bool fits = bytes.size() <= capacity;
+  if (fits && reads != nullptr) {
+    if (const std::int32_t status = check_read_limit(reads->take(plugin_, bytes.size())); status != TOPOLET_OK)
+      return status;
+  }
   *size = bytes.size();
-  if (bytes.size() > capacity) return TOPOLET_OUT_OF_RANGE;
+  if (!fits) return TOPOLET_OUT_OF_RANGE;
   if (!bytes.empty()) std::memcpy(buffer, bytes.data(), bytes.size());
   return TOPOLET_OK;
+}
+
+std::int32_t PluginHost::check_read_limit(bool is_within) {
+  if (is_within) return TOPOLET_OK;
+  if (!told_of_read_limit_.exchange(true)) {
+    log_->warn("{}: reads more than {} bytes of its state in a decision; it is not given any more", plugin_,
+               TOPOLET_STATE_MAX_READ);
+  }
+  return TOPOLET_FAILED;
 }
 
 std::int32_t PluginHost::status_of_write(const Status& written) const {

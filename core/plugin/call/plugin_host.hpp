@@ -7,14 +7,16 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 
 #include "core/base/log_fwd.hpp"
 #include "core/base/mutex.hpp"
-#include "core/plugin/guard/lent_pages.hpp"
+#include "core/plugin/call/kept_page.hpp"
 #include "store/plugin_state_store.hpp"
 
 namespace topolet::plugin {
@@ -40,33 +42,61 @@ class LogRateLimiter {
 /// The number of values that a plugin may keep.
 inline constexpr std::size_t kMaxStateKeys = 4096;
 
-/// The host as one instance sees it. Must outlive the instance. Its view is safe from any thread.
+/// Limits what plugins read of their state in one decision, as all of that goes into the record of it. While it lives,
+/// the reads of this thread count.
+class DecisionReads {
+ public:
+  DecisionReads();
+  ~DecisionReads();
+  DecisionReads(const DecisionReads&) = delete;
+  DecisionReads& operator=(const DecisionReads&) = delete;
+
+  /// Counts bytes that `plugin` is about to be given. False if it may not have them, nor any more in this decision.
+  bool take(const std::string& plugin, std::size_t bytes);
+  /// Returns true if the plugin has had a read refused.
+  bool is_over(const std::string& plugin) const;
+
+ private:
+  std::map<std::string, std::size_t> bytes_;
+  DecisionReads* outer_;
+};
+
+/// The life of one instance, as its plugin sees it. Must outlive the instance. What the plugin was shown outlives both:
+/// its functions answer TOPOLET_LATE once this is gone. Its view is safe from any thread.
 class PluginHost {
  public:
   /// Without `state` the plugin is told that there is none.
-  PluginHost(std::string plugin, std::shared_ptr<Log> log, std::shared_ptr<store::PluginStateStore> state);
+  PluginHost(std::string plugin, std::shared_ptr<Log> log, std::shared_ptr<store::PluginStateStore> state,
+             const HostIdentity& identity = {});
+  /// Waits for threads of the plugin that are in a function of the host.
+  ~PluginHost();
   PluginHost(const PluginHost&) = delete;
   PluginHost& operator=(const PluginHost&) = delete;
 
-  /// On pages that nobody can write.
-  const topolet_host* view() const { return &shown_->host; }
+  /// Like the sinks, on pages that nobody can write, and for ever.
+  const topolet_host* view() const { return kept_.host; }
+  const Sinks& sinks() const { return *kept_.sinks; }
 
   /// True once the host has abandoned the running call.
   std::atomic<bool>& call_abandoned() { return call_abandoned_; }
 
-  /// As long as one lives, the plugin may write its state.
+  /// Logs that a function of the plugin which cannot fail threw.
+  void log_thrown(const char* function, const std::string& thrown) const;
+
+  /// As long as one lives, the plugin may write its state, on this thread only.
   class StateWriteScope {
    public:
-    explicit StateWriteScope(PluginHost& host) : host_(host) { host_.may_write_ = true; }
-    ~StateWriteScope() { host_.may_write_ = false; }
+    explicit StateWriteScope(PluginHost& host);
+    ~StateWriteScope();
     StateWriteScope(const StateWriteScope&) = delete;
     StateWriteScope& operator=(const StateWriteScope&) = delete;
 
    private:
-    PluginHost& host_;
+    const PluginHost* outer_;
   };
 
  private:
+  static const HostFunctions& functions();
   static const void* get_capability(const topolet_host* host, topolet_str id);
   static void write_log(const topolet_host* host, std::int32_t level, topolet_str message);
   static std::int32_t get_state(const topolet_host* host, topolet_str key, void* buffer, std::size_t capacity,
@@ -75,11 +105,15 @@ class PluginHost {
                                  std::size_t* size);
   static std::int32_t set_state(const topolet_host* host, topolet_str key, topolet_str value);
   static std::int32_t remove_state(const topolet_host* host, topolet_str key);
+  bool is_call_abandoned() const;
   std::int32_t check_may_write() const;
   Status check_key_limit(const std::string& key) const;
-  /// Copies a value or a key of the state into the plugin's buffer; returns a topolet_status. Logs a failed read.
-  std::int32_t copy_to_plugin(const Result<std::optional<std::string>>& found, void* buffer, std::size_t capacity,
-                              std::size_t* size) const;
+  /// Copies what `read` returns, a value or a key of the state, into the plugin's buffer; returns a topolet_status.
+  /// Logs a failed read.
+  template <class Read>
+  std::int32_t copy_to_plugin(Read read, void* buffer, std::size_t capacity, std::size_t* size);
+  /// TOPOLET_FAILED for what is more than a plugin may read in a decision. Logs the first time.
+  std::int32_t check_read_limit(bool is_within);
   /// As a topolet_status. Logs a failed write.
   std::int32_t status_of_write(const Status& written) const;
 
@@ -88,14 +122,8 @@ class PluginHost {
   mutable LogRateLimiter log_limiter_;
   std::shared_ptr<store::PluginStateStore> state_;
   std::atomic<bool> call_abandoned_ = false;
-  std::atomic<bool> may_write_ = false;
-  struct Shown {
-    topolet_host host;
-    topolet_log log;
-    topolet_state state;
-  };
-  LentPages pages_{sizeof(Shown)};
-  const Shown* shown_;
+  std::atomic<bool> told_of_read_limit_ = false;
+  KeptByPlugin kept_;
 };
 
 }  // namespace topolet::plugin

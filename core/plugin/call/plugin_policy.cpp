@@ -195,8 +195,7 @@ PluginPolicy::PluginPolicy(std::string name, std::unique_ptr<PluginHost> host, c
 
 PluginPolicy::~PluginPolicy() {
   if (instance_ == nullptr || instance_->destroy == nullptr) return;
-  // A destroy() that throws has nobody to tell; the instance is gone either way.
-  (void)thrown_by([this] { instance_->destroy(instance_); });
+  if (const auto thrown = thrown_by([this] { instance_->destroy(instance_); })) host_->log_thrown("destroy", *thrown);
 }
 
 Result<std::shared_ptr<PluginPolicy>> PluginPolicy::wrap(std::string name, std::unique_ptr<PluginHost> host,
@@ -270,7 +269,7 @@ template <class Struct, class Function, class Request, class Reply>
 CallStatus PluginPolicy::call(const Capability<Struct, Function>& capability, const Request* request, Reply& reply,
                               const Shown& shown) {
   const Function function = struct_of(capabilities_, capability)->*capability.member;
-  const auto* sink = arguments_->copy_struct(sink_for(reply));
+  const auto* sink = host_->sinks().of(reply);
   arguments_->seal();
   if (!arguments_->is_intact()) {
     return CallFailure{CallFault::kWroteToLent,

@@ -113,8 +113,8 @@ class PluginPolicy final {
   static Shown shown_of(const AbiRequest& request) {
     return {&request.block(), &request.ledger(), &request.topology()};
   }
-  /// Asks the plugin, which must have the capability, and judges how that ended. `request` lies in arguments_, to which
-  /// the sink is added, or in a block of `shown`.
+  /// Asks the plugin, which must have the capability, and judges how that ended. `request` lies in arguments_, or in a
+  /// block of `shown`.
   template <class Struct, class Function, class Request, class Reply>
   CallStatus call(const Capability<Struct, Function>& capability, const Request* request, Reply& reply,
                   const Shown& shown);

@@ -4,7 +4,7 @@
 
 namespace topolet::plugin {
 
-std::optional<Error> PluginRecords::enter(const AskedCall& call, const char* missed) {
+std::optional<Error> PluginRecords::enter(const AskedCall& call, const std::optional<std::string>& missed) {
   MutexLock lock(mutex_);
   PluginRecord& record = records_[call.plugin];
   quarantine_if_overlong(call.plugin, record);
@@ -13,12 +13,10 @@ std::optional<Error> PluginRecords::enter(const AskedCall& call, const char* mis
     if (call.kind == CallKind::kForVote) ++record.seen.lost.not_asked;
     return refused;
   }
-  if (missed != nullptr) {
+  if (missed) {
     ++record.seen.lost.out_of_time;
     // The same words each time: a denial that is repeated is known by them.
-    Error error{Code::kDeadlineExceeded,
-                fmt::format("{}: was not asked to {}: the decision had taken {} ms already (placement.decision-ms)",
-                            call.plugin, missed, options_.decision_time.count())};
+    Error error{Code::kDeadlineExceeded, fmt::format("{}: was not asked to {}", call.plugin, *missed)};
     log_lost_vote(error.message);
     return error;
   }

@@ -40,9 +40,9 @@ class PluginRecords {
   /// By the injected clock.
   Time now() const { return options_.clock.steady(); }
 
-  /// Counts a call that is about to begin, or says why the plugin must not be asked. `missed`: what it would have been
-  /// asked to do, where its decision has no time left for that; null where there is time.
-  std::optional<Error> enter(const AskedCall& call, const char* missed) TOPOLET_EXCLUDES(mutex_);
+  /// Counts a call that is about to begin, or says why the plugin must not be asked. `missed`: where that is nobody's
+  /// fault, what it would have been asked to do, and why it cannot be.
+  std::optional<Error> enter(const AskedCall& call, const std::optional<std::string>& missed) TOPOLET_EXCLUDES(mutex_);
   /// A call returned in time; without a failure it answered.
   void record_return(const AskedCall& call, std::chrono::nanoseconds took, const std::optional<CallFailure>& failure)
       TOPOLET_EXCLUDES(mutex_);

@@ -27,6 +27,7 @@ struct PolicyThread::Run : AbandonableTask {
   struct Call {
     AskedCall what;
     PluginPolicy* policy;  ///< null if it was not started
+    bool has_turn;
     PluginRecords::Time began;
     RealTime began_real_time;
   };
@@ -37,6 +38,8 @@ struct PolicyThread::Run : AbandonableTask {
 
   void run() {
     try {
+      std::optional<DecisionReads> reads;
+      if (decision_began) reads.emplace();
       work(*this);
     } catch (...) {
       exception = std::current_exception();
@@ -46,6 +49,7 @@ struct PolicyThread::Run : AbandonableTask {
 
   void on_abandoned(Overrun overrun) {
     if (call->policy != nullptr) call->policy->abandon_call();
+    if (call->has_turn) records->options().turns->end(call->what.plugin);
     const std::chrono::nanoseconds took = std::chrono::steady_clock::now() - call->began_real_time;
     lost = LostVote{call->what.plugin, records->record_late(call->what, overrun, call->began, took).error()};
   }
@@ -61,13 +65,31 @@ struct PolicyThread::Run : AbandonableTask {
   /// Says that a call begins, or why it must not. `purpose`: what the plugin is asked to do.
   std::optional<Error> enter(AskedCall what, PluginPolicy* policy, const char* purpose) {
     if (left_behind) return Error{Code::kCancelled, "the decision was abandoned"};
+    const bool is_called = policy != nullptr && what.can;
+    const bool has_turn = is_called && begin_turn(what.plugin);
     const RealTime now = std::chrono::steady_clock::now();
-    const bool is_over = decision_began && now - *decision_began >= records->options().decision_time;
-    if (auto refused = records->enter(what, is_over && what.can ? purpose : nullptr)) return refused;
+    std::optional<std::string> missed;
+    if (is_called && !has_turn) {
+      missed = fmt::format("{}: an instance of it is being created or destroyed", purpose);
+    } else if (what.can && decision_began && now - *decision_began >= records->options().decision_time) {
+      missed = fmt::format("{}: the decision had taken {} ms already (placement.decision-ms)", purpose,
+                           records->options().decision_time.count());
+    }
+    if (auto refused = records->enter(what, missed)) {
+      if (has_turn) records->options().turns->end(what.plugin);
+      return refused;
+    }
     if (policy != nullptr) policy->forget_abandoned_call();
-    call = Call{std::move(what), policy, records->now(), now};
+    call = Call{std::move(what), policy, has_turn, records->now(), now};
     thread.begin_call(*this, now);
     return std::nullopt;
+  }
+
+  /// Waits for the plugin's turn, but not so long that no time is left for other plugins. False if somebody else has it
+  /// then.
+  bool begin_turn(const std::string& plugin) const {
+    const PolicyThread::Options& options = records->options();
+    return options.turns->begin_until(plugin, std::chrono::steady_clock::now() + options.deadline);
   }
 
   /// Says that the call has returned; without a failure it answered. Returns how long it took.
@@ -78,6 +100,7 @@ struct PolicyThread::Run : AbandonableTask {
     if (left_behind) {
       records->record_late_return(ended.what);
     } else {
+      if (ended.has_turn) records->options().turns->end(ended.what.plugin);
       records->record_return(ended.what, took, failure);
     }
     return took;

@@ -18,6 +18,7 @@
 #include "core/placement/policy.hpp"
 #include "core/plugin/call/container_event.hpp"
 #include "core/plugin/call/plugin_policy.hpp"
+#include "core/plugin/guard/call_turns.hpp"
 
 namespace topolet::plugin {
 
@@ -81,6 +82,9 @@ class ViewCache;
 /// Once a decision has taken Options::decision_time, attempts that were abandoned included, no call of it begins any
 /// more: those that are left answer DEADLINE_EXCEEDED, a lost vote that is not held against the plugin.
 ///
+/// While another thread creates or destroys an instance of a plugin, none of its instances is called: a call waits for
+/// as long as Options::deadline, and is then lost in the same way.
+///
 /// All functions are safe from any thread, but not from inside a job. Runs go one at a time.
 class PolicyThread {
  public:
@@ -93,6 +97,8 @@ class PolicyThread {
     /// The CPU time that a thread has used, by its clock. Empty: as the kernel has it.
     std::function<std::chrono::nanoseconds(clockid_t)> cpu_time = {};
     std::shared_ptr<Log> log = make_silent_log();
+    /// Shared with those who call the same plugins on other threads.
+    std::shared_ptr<CallTurns> turns = std::make_shared<CallTurns>();
     /// Told when a plugin is put into quarantine, also anew after a trial, and, with an empty `why`, when that ends. On
     /// any thread; must not call back.
     std::function<void(const std::string& plugin, const std::string& why)> on_quarantine = {};

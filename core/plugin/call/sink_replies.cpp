@@ -8,6 +8,7 @@
 
 #include "core/base/utf8.hpp"
 #include "core/plugin/guard/barrier.hpp"
+#include "core/plugin/guard/control_thread.hpp"
 
 namespace topolet::plugin {
 
@@ -318,13 +319,14 @@ constinit thread_local OpenReply t_open_reply;
 template <class Reply>
 constexpr char kTypeOf = 0;
 
-/// The function of a sink that calls `Method` of the reply. In any other call than the sink's own, it is refused.
+/// The function of a sink that calls `Method` of the reply. In any other call than the sink's own, and on any other
+/// thread, nothing happens.
 template <class Sink, class Reply, auto Method>
 struct Forward;
 template <class Sink, class Reply, class Owner, class... Arguments, std::int32_t (Owner::*Method)(Arguments...)>
 struct Forward<Sink, Reply, Method> {
   static std::int32_t call(const Sink* /*sink*/, Arguments... arguments) {
-    if (t_open_reply.type != &kTypeOf<Reply>) return TOPOLET_INVALID;
+    if (t_open_reply.type != &kTypeOf<Reply> || is_abandoned_control_call()) return TOPOLET_LATE;
     return (static_cast<Reply*>(t_open_reply.reply)->*Method)(arguments...);
   }
 };
@@ -332,13 +334,13 @@ struct Forward<Sink, Reply, Method> {
 }  // namespace
 
 template <class Reply>
-ReplyScope<Reply>::ReplyScope(Reply& reply) {
+ReplyScope<Reply>::ReplyScope(Reply& reply) : outer_reply_(t_open_reply.reply), outer_type_(t_open_reply.type) {
   t_open_reply = {&reply, &kTypeOf<Reply>};
 }
 
 template <class Reply>
 ReplyScope<Reply>::~ReplyScope() {
-  t_open_reply = {};
+  t_open_reply = {outer_reply_, outer_type_};
 }
 
 template class ReplyScope<ScoreReply>;
@@ -347,62 +349,58 @@ template class ReplyScope<PickReply>;
 template class ReplyScope<AdjustReply>;
 template class ReplyScope<SinkReply>;
 template class ReplyScope<TickReply>;
+template class ReplyScope<CreateReply>;
 
-topolet_score_sink sink_for(const ScoreReply&) {
-  using Sink = topolet_score_sink;
-  Sink sink{};
-  sink.struct_size = sizeof(sink);
-  sink.set = &Forward<Sink, ScoreReply, &ScoreReply::set>::call;
-  sink.error = &Forward<Sink, ScoreReply, &ScoreReply::set_error>::call;
-  sink.code = &Forward<Sink, ScoreReply, &ScoreReply::set_code>::call;
-  return sink;
+namespace {
+
+template <class Reply, auto Method, class Sink, class... Arguments>
+void forward(std::int32_t (*&function)(const Sink* sink, Arguments... arguments)) {
+  function = &Forward<Sink, Reply, Method>::call;
 }
 
-topolet_propose_sink sink_for(const ProposeReply&) {
-  using Sink = topolet_propose_sink;
-  return {sizeof(Sink), 0, nullptr, &Forward<Sink, ProposeReply, &ProposeReply::add>::call,
-          &Forward<Sink, ProposeReply, &ProposeReply::set_error>::call};
-}
+}  // namespace
 
-topolet_pick_sink sink_for(const PickReply&) {
-  using Sink = topolet_pick_sink;
-  Sink sink{};
-  sink.struct_size = sizeof(sink);
-  sink.narrow = &Forward<Sink, PickReply, &PickReply::set_narrow>::call;
-  sink.withhold = &Forward<Sink, PickReply, &PickReply::set_withhold>::call;
-  sink.order = &Forward<Sink, PickReply, &PickReply::set_order>::call;
-  sink.reason = &Forward<Sink, PickReply, &PickReply::set_reason>::call;
-  sink.error = &Forward<Sink, PickReply, &PickReply::set_error>::call;
-  sink.unmet = &Forward<Sink, PickReply, &PickReply::set_unmet>::call;
-  sink.at_least = &Forward<Sink, PickReply, &PickReply::add_minimum>::call;
-  sink.reject = &Forward<Sink, PickReply, &PickReply::set_rejected>::call;
-  sink.code = &Forward<Sink, PickReply, &PickReply::set_code>::call;
-  sink.replace = &Forward<Sink, PickReply, &PickReply::add_replacement>::call;
-  return sink;
-}
+Sinks make_sinks() {
+  Sinks sinks{};
+  sinks.score.struct_size = sizeof(sinks.score);
+  forward<ScoreReply, &ScoreReply::set>(sinks.score.set);
+  forward<ScoreReply, &ScoreReply::set_error>(sinks.score.error);
+  forward<ScoreReply, &ScoreReply::set_code>(sinks.score.code);
 
-topolet_adjust_sink sink_for(const AdjustReply&) {
-  using Sink = topolet_adjust_sink;
-  Sink sink{};
-  sink.struct_size = sizeof(sink);
-  sink.mems = &Forward<Sink, AdjustReply, &AdjustReply::set_mems>::call;
-  sink.env = &Forward<Sink, AdjustReply, &AdjustReply::add_env>::call;
-  sink.annotation = &Forward<Sink, AdjustReply, &AdjustReply::add_annotation>::call;
-  sink.reason = &Forward<Sink, AdjustReply, &AdjustReply::set_reason>::call;
-  sink.error = &Forward<Sink, AdjustReply, &AdjustReply::set_error>::call;
-  sink.uses = &Forward<Sink, AdjustReply, &AdjustReply::add_used_device>::call;
-  return sink;
-}
+  sinks.propose.struct_size = sizeof(sinks.propose);
+  forward<ProposeReply, &ProposeReply::add>(sinks.propose.nodes);
+  forward<ProposeReply, &ProposeReply::set_error>(sinks.propose.error);
 
-topolet_event_sink sink_for(const SinkReply&) {
-  using Sink = topolet_event_sink;
-  return {sizeof(Sink), 0, nullptr, &Forward<Sink, SinkReply, &SinkReply::set_error>::call};
-}
+  sinks.pick.struct_size = sizeof(sinks.pick);
+  forward<PickReply, &PickReply::set_narrow>(sinks.pick.narrow);
+  forward<PickReply, &PickReply::set_withhold>(sinks.pick.withhold);
+  forward<PickReply, &PickReply::set_order>(sinks.pick.order);
+  forward<PickReply, &PickReply::set_reason>(sinks.pick.reason);
+  forward<PickReply, &PickReply::set_error>(sinks.pick.error);
+  forward<PickReply, &PickReply::set_unmet>(sinks.pick.unmet);
+  forward<PickReply, &PickReply::add_minimum>(sinks.pick.at_least);
+  forward<PickReply, &PickReply::set_rejected>(sinks.pick.reject);
+  forward<PickReply, &PickReply::set_code>(sinks.pick.code);
+  forward<PickReply, &PickReply::add_replacement>(sinks.pick.replace);
 
-topolet_tick_sink sink_for(const TickReply&) {
-  using Sink = topolet_tick_sink;
-  return {sizeof(Sink), 0, nullptr, &Forward<Sink, TickReply, &TickReply::replace>::call,
-          &Forward<Sink, TickReply, &TickReply::set_error>::call};
+  sinks.adjust.struct_size = sizeof(sinks.adjust);
+  forward<AdjustReply, &AdjustReply::set_mems>(sinks.adjust.mems);
+  forward<AdjustReply, &AdjustReply::add_env>(sinks.adjust.env);
+  forward<AdjustReply, &AdjustReply::add_annotation>(sinks.adjust.annotation);
+  forward<AdjustReply, &AdjustReply::set_reason>(sinks.adjust.reason);
+  forward<AdjustReply, &AdjustReply::set_error>(sinks.adjust.error);
+  forward<AdjustReply, &AdjustReply::add_used_device>(sinks.adjust.uses);
+
+  sinks.event.struct_size = sizeof(sinks.event);
+  forward<SinkReply, &SinkReply::set_error>(sinks.event.error);
+
+  sinks.tick.struct_size = sizeof(sinks.tick);
+  forward<TickReply, &TickReply::replace>(sinks.tick.replace);
+  forward<TickReply, &TickReply::set_error>(sinks.tick.error);
+
+  sinks.create.struct_size = sizeof(sinks.create);
+  forward<CreateReply, &CreateReply::set_error>(sinks.create.set);
+  return sinks;
 }
 
 }  // namespace topolet::plugin

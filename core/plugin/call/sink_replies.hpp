@@ -90,6 +90,9 @@ struct AdjustReply : SinkReply {
   std::int32_t add_used_device(topolet_str device);
 };
 
+/// The reason that create() gives when it fails.
+struct CreateReply : SinkReply {};
+
 struct TickReply : SinkReply {
   const std::string& plugin;
   const placement::LedgerSnapshot& ledger;
@@ -109,14 +112,32 @@ class ReplyScope {
   ~ReplyScope();
   ReplyScope(const ReplyScope&) = delete;
   ReplyScope& operator=(const ReplyScope&) = delete;
+
+ private:
+  SinkReply* outer_reply_;
+  const void* outer_type_;
 };
 
-// The sink of the call that fills such a reply; its functions work inside a ReplyScope only.
-topolet_score_sink sink_for(const ScoreReply& reply);
-topolet_propose_sink sink_for(const ProposeReply& reply);
-topolet_pick_sink sink_for(const PickReply& reply);
-topolet_adjust_sink sink_for(const AdjustReply& reply);
-topolet_event_sink sink_for(const SinkReply& reply);
-topolet_tick_sink sink_for(const TickReply& reply);
+/// The sinks of all calls. Their functions do something on a thread inside of a ReplyScope of their kind only, and
+/// return TOPOLET_LATE anywhere else, as long as the process lives.
+struct Sinks {
+  topolet_score_sink score;
+  topolet_propose_sink propose;
+  topolet_pick_sink pick;
+  topolet_adjust_sink adjust;
+  topolet_event_sink event;
+  topolet_tick_sink tick;
+  topolet_error_sink create;
+
+  // The sink of the call that fills such a reply.
+  const topolet_score_sink* of(const ScoreReply& /*reply*/) const { return &score; }
+  const topolet_propose_sink* of(const ProposeReply& /*reply*/) const { return &propose; }
+  const topolet_pick_sink* of(const PickReply& /*reply*/) const { return &pick; }
+  const topolet_adjust_sink* of(const AdjustReply& /*reply*/) const { return &adjust; }
+  const topolet_event_sink* of(const SinkReply& /*reply*/) const { return &event; }
+  const topolet_tick_sink* of(const TickReply& /*reply*/) const { return &tick; }
+  const topolet_error_sink* of(const CreateReply& /*reply*/) const { return &create; }
+};
+Sinks make_sinks();
 
 }  // namespace topolet::plugin

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <atomic>
 #include <utility>
 #include <vector>
 
@@ -11,6 +12,14 @@
 #include "core/plugin/guard/crash_mark.hpp"
 
 namespace topolet::plugin {
+namespace {
+
+/// Whether the control call that this thread is in was abandoned; null outside of any.
+constinit thread_local const std::atomic<bool>* t_abandoned = nullptr;
+
+}  // namespace
+
+bool is_abandoned_control_call() { return t_abandoned != nullptr && *t_abandoned; }
 
 /// One call into a plugin, watched from its begin to its end.
 struct ControlThread::Call : AbandonableTask {
@@ -22,20 +31,29 @@ struct ControlThread::Call : AbandonableTask {
         thread(its_thread) {}
 
   void run() {
+    // Not in the call: however long others are in the plugin, it is not late for that.
+    options.turns->begin(plugin);
     thread.begin_call(*this);
     {
       const CrashMark mark(plugin.c_str(), name);
+      t_abandoned = &abandoned;
       if (const auto thrown = thrown_by(work)) options.log->error("plugin {}: {} {}", plugin, name, *thrown);
       // The last of an instance may be in there.
       work = nullptr;
+      t_abandoned = nullptr;
     }
+    if (thread.end_call(*this)) options.turns->end(plugin);
     if (const std::vector<std::string> signals = restore_signal_handlers(); !signals.empty()) {
       options.log->warn("plugin {}: {} changed the handling of {}; it was restored", plugin, name,
                         fmt::join(signals, ", "));
     }
   }
 
-  void on_abandoned(Overrun) const { options.log->error("plugin {}: {}", plugin, timeout_message()); }
+  void on_abandoned(Overrun) {
+    abandoned = true;
+    options.turns->end(plugin);
+    options.log->error("plugin {}: {}", plugin, timeout_message());
+  }
 
   /// Its work is gone already.
   void release() {}
@@ -47,7 +65,8 @@ struct ControlThread::Call : AbandonableTask {
   const std::string plugin;
   const char* const name;
   const Options options;
-  Work work;       ///< the thread's that runs it
+  Work work;  ///< the thread's that runs it
+  std::atomic<bool> abandoned = false;
   Thread& thread;  ///< which lives as long as it runs this
 };
 

@@ -9,20 +9,27 @@
 
 #include "core/base/log_fwd.hpp"
 #include "core/base/result.hpp"
+#include "core/plugin/guard/call_turns.hpp"
 
 namespace topolet::plugin {
 
 template <class Task>
 class AbandonableThread;
 
+/// Returns true if the call of a ControlThread that this thread is in has been abandoned.
+bool is_abandoned_control_call();
+
 /// Runs the calls that the ABI marks [control] one after the other on a thread of its own. A call that takes longer
 /// than the limit is abandoned as soon as somebody waits: its thread and its work are left to themselves, and another
-/// thread goes on with the next call. All functions are safe from any thread, but not from inside a call.
+/// thread goes on with the next call. A call begins when no other thread is in the plugin. All functions are safe from
+/// any thread, but not from inside a call.
 class ControlThread {
  public:
   struct Options {
     std::chrono::milliseconds limit{10000};  ///< for each call
     std::shared_ptr<Log> log = make_silent_log();
+    /// Shared with those who call the same plugins on other threads.
+    std::shared_ptr<CallTurns> turns = std::make_shared<CallTurns>();
   };
   /// Must own all that it uses: it may go on after it was abandoned. Its exceptions are logged.
   using Work = std::function<void()>;
@@ -33,6 +40,8 @@ class ControlThread {
   ~ControlThread();
   ControlThread(const ControlThread&) = delete;
   ControlThread& operator=(const ControlThread&) = delete;
+
+  const std::shared_ptr<CallTurns>& turns() const { return options_.turns; }
 
   /// Runs `work` and waits for it. `call` is the literal "load", "create" or "destroy". DEADLINE_EXCEEDED if it was
   /// abandoned; UNAVAILABLE if no thread can be started for it.

@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "core/plugin/call/abi_request.hpp"
+#include "core/plugin/call/sink_replies.hpp"
 #include "core/plugin/guard/barrier.hpp"
 #include "core/plugin/guard/crash_mark.hpp"
 #include "core/plugin/guard/lent_block.hpp"
@@ -104,16 +105,6 @@ Status check_entry(const topolet_plugin_entry& entry, const std::string& name, c
   return {};
 }
 
-/// The reason that create() gives when it fails.
-struct CreateReply {
-  std::string error;
-
-  static std::int32_t set_error(const topolet_error_sink* sink, topolet_str message) {
-    static_cast<CreateReply*>(sink->context)->error = sanitize_text(message);
-    return TOPOLET_OK;
-  }
-};
-
 using OptionValues = std::vector<std::pair<std::string, std::string>>;
 
 /// One checked value for each option of the table: the given one or the default.
@@ -198,21 +189,21 @@ Result<std::shared_ptr<PluginPolicy>> PluginLibrary::create(
   if (!options) return refuse(id_, options.error());
   auto host = std::make_unique<PluginHost>(id_, std::move(log), std::move(state));
   LentBlock shown({.guard = guard});
-  CreateReply creation;
   std::optional<AbiTopology> shown_machine;
   if (machine != nullptr) shown_machine.emplace(std::move(machine));
   const auto* request = shown.copy_struct(topolet_create_request{sizeof(topolet_create_request), 0, host->view(),
                                                                  shown.copy_pairs(*options), shown.copy_pairs(others),
                                                                  shown_machine ? &shown_machine->view() : nullptr, 0, 0});
-  const auto* sink =
-      shown.copy_struct(topolet_error_sink{sizeof(topolet_error_sink), 0, &creation, &CreateReply::set_error});
   shown.seal();
+  CreateReply creation{{host->call_abandoned()}};
+  const topolet_error_sink* const sink = host->sinks().of(creation);
   const topolet_instance* instance = nullptr;
   std::int32_t status = TOPOLET_FAILED;
   const CrashStack stack;
   const CrashMark mark(id_.c_str(), "create");
   const auto call = [&] {
     const PluginHost::StateWriteScope writing(*host);
+    const ReplyScope<CreateReply> scope(creation);
     status = entry_->create(request, sink, &instance);
   };
   if (const auto thrown = thrown_by(call)) {

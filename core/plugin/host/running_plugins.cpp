@@ -30,7 +30,10 @@ RunningPlugins::RunningPlugins(PolicyThread::Options options, Deps deps, std::sh
       control_(deps.control),
       machine_(std::move(deps.machine)),
       state_(std::move(state)),
-      policy_thread_(std::move(options)) {}
+      policy_thread_([&] {
+        options.turns = deps.control.turns();
+        return std::move(options);
+      }()) {}
 
 RunningPlugins::~RunningPlugins() = default;
 

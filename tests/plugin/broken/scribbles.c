@@ -134,17 +134,13 @@ static void spoil_request(const topolet_request* request) {
 static int32_t finish(const void* arguments, size_t size, const void* sink, size_t sink_size) {
   if (is(g_to, "host")) spoil(g_host, sizeof(*g_host));
   if (writes_to("arguments")) spoil(arguments, size);
-  if (writes_to("sink")) spoil(sink, sink_size);
+  if (is(g_to, "sink")) spoil(sink, sink_size);
   return TOPOLET_OK;
 }
 
 static int32_t score(const topolet_instance* instance, const topolet_request* request, const topolet_score_sink* sink) {
   (void)instance;
   if (!writes_in("score")) return TOPOLET_OK;
-  if (is(g_to, "context")) {
-    spoil(&sink->context, sizeof(sink->context));
-    return sink->set(sink, 0, TOPOLET_VERDICT_SCORE, 100, (topolet_str){"mine", 4});
-  }
   spoil_request(request);
   return finish(request, 0, sink, sizeof(*sink));
 }
