@@ -297,12 +297,12 @@ inline topolet_pick_sink sink_into(PickAnswer& answer) {
     return answer_of<PickAnswer>(to).set_rejected(reason);
   };
   sink.code = [](const topolet_pick_sink* to, topolet_str code) {
-    PickAnswer& answer = answer_of<PickAnswer>(to);
-    return keep_code(answer, answer.codes, code, answer.value.code);
+    PickAnswer& its = answer_of<PickAnswer>(to);
+    return keep_code(its, its.codes, code, its.value.code);
   };
   sink.replace = [](const topolet_pick_sink* to, std::uint32_t entry, std::uint32_t flags, topolet_str reason) {
-    PickAnswer& answer = answer_of<PickAnswer>(to);
-    return add_wish(answer, *answer.ledger, answer.value.replace, entry, flags, reason);
+    PickAnswer& its = answer_of<PickAnswer>(to);
+    return add_wish(its, *its.ledger, its.value.replace, entry, flags, reason);
   };
   return sink;
 }
