@@ -111,7 +111,7 @@ TEST_F(PlacerTest, PlacesAnewWhomItWouldLeaveWithoutCpus) {
   ASSERT_EQ(plan.moves.size(), 1U);
   EXPECT_EQ(plan.moves.front().workload.key, pinned.workload.key);
   EXPECT_EQ(plan.moves.front().decision.placement.cpus, CpuSet{7});
-  EXPECT_EQ(plan.moves.front().preferred.within, CpuSet::range(0, 3));
+  EXPECT_EQ(plan.moves.front().preferred->within, CpuSet::range(0, 3));
 }
 
 /// Each decision knows when its plan began.
