@@ -73,7 +73,8 @@ struct DecidedRow {
   std::string phases = {};                     ///< compact JSON; README.md gives its shape
   bool conflict = false;                       ///< the CPUs are the kubelet's, although the ledger contradicts that
   std::string devices = {};                    ///< compact JSON; README.md gives its shape
-  std::vector<HeldCpus> held_cpus = {};        ///< of one that holds something
+  std::map<std::string, std::string> tags = {};
+  std::vector<HeldCpus> held_cpus = {};  ///< of one that holds something
 };
 
 /// The outcome of a decision. `state`: the runtime's answer (bound, refused, in_doubt, timed_out); crashed: the

@@ -54,6 +54,11 @@ constexpr const char* kDecision = R"sql(
 SELECT decision, time, event, namespace, pod, container, attempt, container_id, mode, cpus, withheld, mems, nodes,
        reason, outcome, ended_time, ended_cause, repeats FROM decision WHERE decision = ?1)sql";
 
+/// What plugins noted of a decision's container: of one that holds something now, as it is now.
+constexpr const char* kNoted = R"sql(
+SELECT coalesce((SELECT a.tags FROM allocation a WHERE a.decision = d.decision), d.tags) AS tags, d.devices
+FROM decided d WHERE d.decision = ?1)sql";
+
 /// The causes of an end are single words in the database: "pod-stopped".
 std::string in_words(std::string cause) {
   std::replace(cause.begin(), cause.end(), '-', ' ');
@@ -101,6 +106,8 @@ struct Explanation {
   std::optional<std::string> cpus_now;  ///< if it holds something now
   std::optional<Squeezed> squeezed;     ///< if it is, now
   Seen seen;
+  nlohmann::ordered_json tags;        ///< that plugins noted, by "ID/KEY"
+  nlohmann::ordered_json devices;     ///< as in the table `decided`
   std::vector<std::string> warnings;  ///< about the pod's annotations
   Table recorded_since;               ///< the newest first
   Table verdicts;
@@ -198,6 +205,8 @@ std::vector<std::string> describe_decision(const Explanation& explanation) {
     for (std::string& line : describe_squeezed(*explanation.squeezed)) lines.push_back(std::move(line));
   }
   for (std::string& line : describe_seen(explanation.seen)) lines.push_back(std::move(line));
+  for (const auto& [key, value] : explanation.tags.items())
+    lines.push_back(fmt::format("tag {} = {}", key, value.is_string() ? value.get<std::string>() : value.dump()));
   for (std::string& line : describe_recorded(explanation.recorded_since, of("pod"))) lines.push_back(std::move(line));
   for (const std::string& warning : explanation.warnings) {
     // The decision at the create says it in its reason, too.
@@ -252,6 +261,13 @@ Seen seen_of(const StateDatabase& database, const Table& now) {
   return seen;
 }
 
+/// A column that is JSON, or empty.
+nlohmann::ordered_json json_in(const Table& table, const char* column, nlohmann::ordered_json if_empty) {
+  if (table.rows.empty()) return if_empty;
+  auto json = nlohmann::ordered_json::parse(text(table, 0, column), nullptr, false);
+  return json.type() == if_empty.type() ? json : if_empty;
+}
+
 Result<Explanation> explanation_of(const StateDatabase& database, FoundDecision found) {
   const std::int64_t number = found.decision;
   const auto decision = database.table(kDecision, number);
@@ -271,14 +287,22 @@ Result<Explanation> explanation_of(const StateDatabase& database, FoundDecision 
   if (!notes) return notes.error();
   auto warnings = warnings_of(database, number);
   if (!warnings) return warnings.error();
+  const auto noted = database.table(kNoted, number);
+  if (!noted) return noted.error();
   auto recorded_since = database.table(kRecordedSince, number, static_cast<std::int64_t>(kMostRecorded) + 1);
   if (!recorded_since) return recorded_since.error();
   std::optional<std::string> cpus_now;
   if (!now->rows.empty()) cpus_now = text(*now, 0, "cpus");
-  return Explanation{std::move(found),           *decision,
-                     std::move(cpus_now),        squeezed_of(*now),
-                     seen_of(database, *now),    *std::move(warnings),
-                     *std::move(recorded_since), *std::move(verdicts),
+  return Explanation{std::move(found),
+                     *decision,
+                     std::move(cpus_now),
+                     squeezed_of(*now),
+                     seen_of(database, *now),
+                     json_in(*noted, "tags", nlohmann::ordered_json::object()),
+                     json_in(*noted, "devices", nlohmann::ordered_json::array()),
+                     *std::move(warnings),
+                     *std::move(recorded_since),
+                     *std::move(verdicts),
                      *std::move(notes)};
 }
 
@@ -295,6 +319,8 @@ nlohmann::ordered_json format_json(const Explanation& explanation) {
   json["overlapped"] = explanation.seen.overlapped;
   json["overruled_since"] = explanation.seen.overruled_since;
   json["stuck_on"] = explanation.seen.stuck_on;
+  json["tags"] = explanation.tags;
+  json["devices"] = explanation.devices;
   json["recorded_since"] = explanation.recorded_since.format_json();
   json["warnings"] = explanation.warnings;
   json["older_uids"] = explanation.found.older_uids;

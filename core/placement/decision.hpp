@@ -5,10 +5,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "core/base/index_set.hpp"
+#include "core/base/shared_string_map.hpp"
 #include "core/placement/placement.hpp"
 #include "core/placement/verdicts.hpp"
 #include "core/placement/workload.hpp"
@@ -50,8 +52,10 @@ struct Decision {
   NodeSet nodes;                          ///< of the candidate that won; none: the CPUs outside any node
   CpuSet cpus_of_candidate;               ///< with the nodes, these tell it from all others
   std::vector<std::string> used_devices;  ///< that policies say the container uses, each once, in order
-  std::string reason;                     ///< for people; of a denial: what was asked, what was free, the way out
-  std::string reason_code;                ///< the same in a word, for programs: see reason_codes.hpp
+  /// The tags that the container has from now on; none: as before.
+  std::optional<SharedStringMap> tags = {};
+  std::string reason;       ///< for people; of a denial: what was asked, what was free, the way out
+  std::string reason_code;  ///< the same in a word, for programs: see reason_codes.hpp
   DecisionTimes times;
   std::int64_t setup = 0;  ///< the number of the configuration and plugins that made it; 0 = none is known
   Verdicts verdicts;

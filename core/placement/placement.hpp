@@ -37,6 +37,8 @@ CpuSet pool_for(Mode mode, const CpuSet& pool, const CpuSet& free_reserved);
 struct AddedFields {
   std::vector<std::pair<std::string, std::string>> env;          ///< each name once
   std::vector<std::pair<std::string, std::string>> annotations;  ///< each key once
+  /// For topolet itself: the tags of the container, by "POLICY/KEY", each once. Workload::tags has those that last.
+  std::vector<std::pair<std::string, std::string>> tags = {};
 
   friend bool operator==(const AddedFields&, const AddedFields&) = default;
 };

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/base/text.hpp"
+#include "core/placement/container_notes.hpp"
 #include "core/placement/memory_nodes.hpp"
 #include "core/placement/take_cpus.hpp"
 #include "core/placement/validate.hpp"
@@ -273,6 +274,7 @@ std::string PlacementBuilder::adjust(const RankedCandidate& ranked) {
   if (has_reserved_cpus(request_) && !chosen_cpus.empty()) chosen.placement.cpus = chosen_cpus;
   std::string reasons;
   std::set<std::string> used;
+  decision_.tags.reset();
   for (const Vote& vote : votes_) {
     const std::string& name = vote.policy->name();
     if (tally_.has_lost(vote)) continue;
@@ -290,7 +292,12 @@ std::string PlacementBuilder::adjust(const RankedCandidate& ranked) {
       add(added.annotations, annotation, workload.annotations, name, "annotation");
     }
     used.insert(adjustment->used_devices.begin(), adjustment->used_devices.end());
+    if (const auto& tags = adjustment->added.tags; !tags.empty()) {
+      decision_.tags = with_tags(decision_.tags.value_or(workload.tags), name, tags);
+      added.tags.insert(added.tags.end(), tags.begin(), tags.end());
+    }
   }
+  std::sort(decision_.placement.added.tags.begin(), decision_.placement.added.tags.end());
   decision_.used_devices.assign(used.begin(), used.end());
   return reasons;
 }

@@ -42,7 +42,22 @@ struct LedgerEntry {
   bool bound = false;                          ///< shared: the kubelet said where; it cannot be moved out of `within`
   SharedStringMap settings = {};               ///< as in Workload
   std::string name = {};                       ///< how people name it, see display_name()
-  std::vector<std::string> used_devices = {};  ///< as in Workload
+  std::vector<std::string> used_devices = {};  ///< as in Workload, as are the next
+  SharedStringMap tags = {};
+  std::string pod_name = {};
+  std::string pod_namespace = {};
+  std::string runtime_handler = {};
+  SharedStringMap pod_labels = {};
+  SharedStringMap pod_annotations = {};
+  SharedStringMap annotations = {};
+  std::vector<std::string> devices = {};
+  std::vector<std::string> cdi_devices = {};
+  std::string container_id = {};  ///< the runtime's; empty until it has answered
+  bool pending = false;           ///< the runtime has not answered its create yet, or nobody knows what
+  bool started = false;           ///< it runs, or has run
+  bool adopted = false;           ///< topolet did not see its creation
+
+  friend bool operator==(const LedgerEntry&, const LedgerEntry&) = default;
 };
 
 /// Containers in the order of their keys. Each is shared, not copied, by all who look at the ledger while it is as it

@@ -94,6 +94,8 @@ struct Workload {
   /// Devices of the topology that policies said it uses when it was placed for the first time, by PCI address or,
   /// without one, by the name of the OS device.
   std::vector<std::string> used_devices;
+  /// The tags that policies have set for it, by "POLICY/KEY".
+  SharedStringMap tags;
   bool made_by_kubelet = false;  ///< of a create, by its labels; never stored
 
   friend bool operator==(const Workload&, const Workload&) = default;

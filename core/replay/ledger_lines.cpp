@@ -25,14 +25,14 @@ void for_each_set(Visit visit) {
 }
 
 /// Both are in the order of their keys, and share what has not changed.
-void add_entries(const LedgerEntries& before, const LedgerEntries& now, Json& changes) {
+void add_entries(const LedgerEntries& before, const LedgerEntries& now, const RecordedNames& names, Json& changes) {
   Json put = Json::array();
   Json gone = Json::array();
   auto old = before.shared().begin();
   for (const LedgerEntries::Shared& entry : now.shared()) {
     while (old != before.shared().end() && (*old)->key < entry->key) gone.push_back(to_json((*old++)->key));
     const bool was_there = old != before.shared().end() && (*old)->key == entry->key;
-    if (!was_there || *old != entry) put.push_back(to_json(*entry));
+    if (!was_there || *old != entry) put.push_back(to_json(without_secrets(*entry, names)));
     if (was_there) ++old;
   }
   while (old != before.shared().end()) gone.push_back(to_json((*old++)->key));
@@ -53,7 +53,7 @@ const char* kept_text(const std::string& text) {
   return texts.insert(text).first->c_str();
 }
 
-Json changes_between(const LedgerSnapshot& before, const LedgerSnapshot& now) {
+Json changes_between(const LedgerSnapshot& before, const LedgerSnapshot& now, const RecordedNames& names) {
   Json changes = Json::object();
   if (now.generation != before.generation) changes["generation"] = now.generation;
   for_each_set([&](const char* name, CpuSet LedgerSnapshot::*set) {
@@ -61,19 +61,19 @@ Json changes_between(const LedgerSnapshot& before, const LedgerSnapshot& now) {
   });
   Json unmovable = unmovable_of(now);
   if (unmovable != unmovable_of(before)) changes["unmovable"] = std::move(unmovable);
-  add_entries(before.entries, now.entries, changes);
+  add_entries(before.entries, now.entries, names, changes);
   return changes;
 }
 
 }  // namespace
 
-Json LedgerWriter::changes(const LedgerSnapshot& now) {
-  Json changes = changes_between(last_, now);
+Json LedgerWriter::changes(const LedgerSnapshot& now, const RecordedNames& names) {
+  Json changes = changes_between(last_, now, names);
   last_ = now;
   return changes;
 }
 
-Json LedgerWriter::whole() const { return changes_between({}, last_); }
+Json LedgerWriter::whole(const RecordedNames& names) const { return changes_between({}, last_, names); }
 
 const LedgerSnapshot& LedgerReader::apply(const Json& changes) {
   if (!changes.is_object()) throw InvalidLine("the ledger is missing");

@@ -7,6 +7,7 @@
 
 #include "core/placement/policy.hpp"
 #include "core/replay/json_values.hpp"
+#include "core/replay/recorded_names.hpp"
 
 namespace topolet::replay {
 
@@ -14,9 +15,9 @@ namespace topolet::replay {
 class LedgerWriter {
  public:
   /// Returns the differences from the snapshot before; all of it after forget().
-  Json changes(const placement::LedgerSnapshot& now);
+  Json changes(const placement::LedgerSnapshot& now, const RecordedNames& names);
   /// All of the last one. What is written next is what differs from it.
-  Json whole() const;
+  Json whole(const RecordedNames& names) const;
   void forget() { last_ = {}; }
 
  private:

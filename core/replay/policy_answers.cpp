@@ -67,6 +67,7 @@ class Digest {
     add(adjustment.mems);
     add(adjustment.added.env);
     add(adjustment.added.annotations);
+    add(adjustment.added.tags);
     add(adjustment.used_devices);
     add(adjustment.reason);
   }

@@ -85,7 +85,7 @@ Status RecordWriter::write_head(const Moment& at, bool continues) {
     also(to_line({.kind = StateAccess::Kind::kAll, .plugin = plugin, .key = {}, .value = {}, .all = known}, known));
   if (setup_) also(configuration_line(*setup_));
   if (rules_) also({{"op", op::kRules}, {"rules", to_json(*rules_)}});
-  if (continues) also({{"op", op::kLedger}, {"ledger", ledger_.whole()}});
+  if (continues) also({{"op", op::kLedger}, {"ledger", ledger_.whole(names())}});
   writes_head_ = false;
   return written;
 }
@@ -119,7 +119,7 @@ Status RecordWriter::see_rules(const Moment& at, const placement::PlacementRules
 
 Status RecordWriter::add_ledger(const Moment& at, const placement::LedgerSnapshot& ledger) {
   ledger_.forget();
-  return append(at, {{"op", op::kLedger}, {"ledger", ledger_.changes(ledger)}});
+  return append(at, {{"op", op::kLedger}, {"ledger", ledger_.changes(ledger, names())}});
 }
 
 /// Each by its number among those of this file; new ones are written out.
@@ -154,7 +154,7 @@ Status RecordWriter::add_decision(const Moment& at, const placement::PolicyReque
             {"workload", to_json(workload)},
             {"request", to_json(request)}};
   add_candidates(request.candidates, line);
-  line["ledger"] = ledger_.changes(request.ledger);
+  line["ledger"] = ledger_.changes(request.ledger, names());
   line["answers"] = to_json(made.answers);
   line["decision"] = to_json(made.decision);
   return append(at, std::move(line));
@@ -172,7 +172,7 @@ Status RecordWriter::add_tick(const Moment& at, const plugin::TickSnapshot& seen
                               const std::vector<plugin::MoveRequest>& moves) {
   if (Status known = see_machine(at, seen.topology); !known) return known;
   Json line{{"op", op::kTick}, {"steady_ms", at.steady.count()}};
-  line["ledger"] = ledger_.changes(seen.ledger);
+  line["ledger"] = ledger_.changes(seen.ledger, names());
   if (!moves.empty()) line["moves"] = to_json(moves);
   return append(at, std::move(line));
 }

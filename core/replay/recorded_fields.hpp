@@ -118,11 +118,11 @@ TOPOLET_FIELDS_OF(placement::Workload)
   field("cdi_devices", &T::cdi_devices), field("env", &T::env), field("labels", &T::pod_labels),
   field("pod_annotations", &T::pod_annotations), field("annotations", &T::annotations),
   field("settings", &T::settings), field("pod_demand", &T::pod_demand), field("pod_nodes", &T::pod_nodes),
-  field("used_devices", &T::used_devices)
+  field("used_devices", &T::used_devices), field("tags", &T::tags)
 TOPOLET_END_OF_FIELDS
 
 TOPOLET_FIELDS_OF(placement::AddedFields)
-  field("env", &T::env), field("annotations", &T::annotations)
+  field("env", &T::env), field("annotations", &T::annotations), field("tags", &T::tags)
 TOPOLET_END_OF_FIELDS
 
 TOPOLET_FIELDS_OF(placement::Placement)
@@ -133,7 +133,12 @@ TOPOLET_END_OF_FIELDS
 TOPOLET_FIELDS_OF(placement::LedgerEntry)
   field("key", &T::key), field("qos", &T::qos), field("placement", &T::placement), field("demand", &T::demand),
   field("within", &T::within), field("bound", &T::bound), field("settings", &T::settings), field("name", &T::name),
-  field("used_devices", &T::used_devices)
+  field("used_devices", &T::used_devices), field("tags", &T::tags), field("pod_name", &T::pod_name),
+  field("pod_namespace", &T::pod_namespace), field("runtime_handler", &T::runtime_handler),
+  field("labels", &T::pod_labels), field("pod_annotations", &T::pod_annotations),
+  field("annotations", &T::annotations), field("devices", &T::devices), field("cdi_devices", &T::cdi_devices),
+  field("container_id", &T::container_id), field("pending", &T::pending), field("started", &T::started),
+  field("adopted", &T::adopted)
 TOPOLET_END_OF_FIELDS
 
 TOPOLET_FIELDS_OF(placement::Candidate)
@@ -182,8 +187,8 @@ TOPOLET_FIELDS_OF(placement::Decision)
   field("denied", &T::denied), field("unpinned", &T::unpinned), field("conflict", &T::conflict),
   field("shared_because_full", &T::shared_because_full), field("placement", &T::placement),
   field("within", &T::within), field("nodes", &T::nodes), field("cpus_of_candidate", &T::cpus_of_candidate),
-  field("used_devices", &T::used_devices), field("reason", &T::reason), field("reason_code", &T::reason_code),
-  field("verdicts", &T::verdicts), field("replace", &T::replace)
+  field("used_devices", &T::used_devices), field("tags", &T::tags), field("reason", &T::reason),
+  field("reason_code", &T::reason_code), field("verdicts", &T::verdicts), field("replace", &T::replace)
 TOPOLET_END_OF_FIELDS
 
 TOPOLET_FIELDS_OF(plugin::ContainerEvent)

@@ -25,4 +25,10 @@ placement::Workload without_secrets(placement::Workload workload, const Recorded
   return workload;
 }
 
+placement::LedgerEntry without_secrets(placement::LedgerEntry entry, const RecordedNames& names) {
+  entry.pod_annotations = recorded_annotations(entry.pod_annotations, names);
+  entry.annotations = recorded_annotations(entry.annotations, names);
+  return entry;
+}
+
 }  // namespace topolet::replay

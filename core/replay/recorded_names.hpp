@@ -1,6 +1,7 @@
 // Which of a container's environment and annotations is recorded: values are secrets.
 #pragma once
 
+#include "core/placement/policy.hpp"
 #include "core/placement/workload.hpp"
 #include "core/plugin/call/plugin_policy.hpp"
 
@@ -11,6 +12,8 @@ using RecordedNames = plugin::NamesRead;
 
 /// The workload without the environment and the annotations that nobody reads.
 placement::Workload without_secrets(placement::Workload workload, const RecordedNames& names);
+/// The same of a container of the ledger.
+placement::LedgerEntry without_secrets(placement::LedgerEntry entry, const RecordedNames& names);
 
 /// Those of the annotations that are recorded.
 SharedStringMap recorded_annotations(const SharedStringMap& annotations, const RecordedNames& names);

@@ -24,18 +24,46 @@ using sdk::Verdict;
 
 constexpr std::string_view kDefaultNvmlLibrary = "libnvidia-ml.so.1";
 
+/// The tags that list, by address, those devices of a container that the topology does not show: this one, and others
+/// whose keys continue with a number.
+constexpr std::string_view kLateDevices = "late-devices";
+
+/// Writes as many tags as are needed.
+void tag_late_devices(const std::set<std::string_view>& addresses, sdk::Adjustments& adjustments) {
+  std::vector<std::string> values;
+  for (const std::string_view address : addresses) {
+    if (values.empty() || values.back().size() + 1 + address.size() > TOPOLET_ADJUST_MAX_TAG) {
+      values.emplace_back(address);
+    } else {
+      values.back().append(",").append(address);
+    }
+  }
+  values.resize(std::min<std::size_t>(values.size(), TOPOLET_ADJUST_MAX_TAGS));
+  for (std::size_t i = 0; i < values.size(); ++i)
+    adjustments.tag(std::string(kLateDevices) + (i == 0 ? "" : "." + std::to_string(i)), values[i]);
+}
+
+void add_known_device(std::string_view name, const DeviceCatalog& catalog, ContainerDevices& container) {
+  std::optional<DeviceRef> ref = catalog.by_address(name);
+  if (!ref) ref = catalog.by_name(name);
+  const auto is_it = [&ref](const Device& device) { return device.ref == *ref; };
+  if (ref && std::none_of(container.devices.begin(), container.devices.end(), is_it))
+    container.devices.push_back({std::string(name), *ref});
+}
+
 /// Adds the devices that a container was found to use: when it is placed anew, its environment is not known.
 void add_known_devices(const topolet_workload& workload, const DeviceCatalog& catalog, ContainerDevices& container) {
-  if (!TOPOLET_HAS(&workload, used_devices)) return;
-  for (std::size_t i = 0; i < workload.used_devices.count; ++i) {
-    const std::string_view name = sdk::text(workload.used_devices.items[i]);
-    std::optional<DeviceRef> ref = catalog.by_address(name);
-    if (!ref) ref = catalog.by_name(name);
-    const auto is_it = [&ref](const Device& device) { return device.ref == *ref; };
-    if (ref && std::none_of(container.devices.begin(), container.devices.end(), is_it))
-      container.devices.push_back({std::string(name), *ref});
+  for (std::size_t i = 0; i < workload.used_devices.count; ++i)
+    add_known_device(sdk::text(workload.used_devices.items[i]), catalog, container);
+  const std::string late_devices = "gpu/" + std::string(kLateDevices);
+  for (std::size_t i = 0; i < workload.tags.count; ++i) {
+    if (!sdk::text(workload.tags.items[i].key).starts_with(late_devices)) continue;
+    for (const std::string& address : split(sdk::text(workload.tags.items[i].value), ','))
+      add_known_device(address, catalog, container);
   }
 }
+
+bool is_in_topology(const DeviceRef& ref) { return ref.pci_device != TOPOLET_NONE || ref.os_device != TOPOLET_NONE; }
 
 /// A container without devices whose pod has a GPU: its place is with its pod. One that requests nothing has no place.
 bool is_beside_gpus(const topolet_request& request, const Pod& pod) {
@@ -111,11 +139,14 @@ void Policy::adjust(const topolet_adjust_request& adjusting, sdk::Adjustments& a
   const DeviceCatalog catalog(*request.topology, inventory_);
   const ContainerDevices container = container_devices(request);
   std::set<std::string_view> names;
+  std::set<std::string_view> late;
   for (const Device& device : container.devices) {
-    if (!device.is_watched) names.insert(catalog.name_of(device.ref));
+    if (!device.is_watched) (is_in_topology(device.ref) ? names : late).insert(catalog.name_of(device.ref));
   }
   names.erase("");
+  late.erase("");
   for (const std::string_view name : names) adjustments.uses(name);
+  tag_late_devices(late, adjustments);
   const std::string watched = describe_watched(*request.topology, container);
   if (!watched.empty()) adjustments.reason(watched);
 }

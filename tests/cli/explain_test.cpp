@@ -222,5 +222,20 @@ TEST_F(ExplainTest, ShowsTheCpusOfNowIfTheyDiffer) {
   EXPECT_EQ(nlohmann::json::parse(explained({"old", "--json"}))["cpus_now"], nullptr);
 }
 
+TEST_F(ExplainTest, TellsWhatPluginsHaveNotedOfTheContainer) {
+  store::DecidedRow row = row_of("web", "main", "u1");
+  row.event = "denied";
+  row.holds = false;
+  row.tags = {{"pools/pool", "large"}, {"a/b", ""}};
+  row.devices = R"([{"name":"0000:65:00.0","address":"0000:65:00.0","nodes":"1"}])";
+  add(row);
+  EXPECT_THAT(explained({"web"}), AllOf(HasSubstr("\ntag a/b = \n"), HasSubstr("\ntag pools/pool = large\n")));
+  const auto json = nlohmann::json::parse(explained({"web", "--json"}));
+  EXPECT_EQ(json["tags"], (nlohmann::json{{"a/b", ""}, {"pools/pool", "large"}}));
+  EXPECT_EQ(json["devices"][0]["address"], "0000:65:00.0");
+  placed("db", "main", "u2", "0-1", "c2");
+  EXPECT_EQ(nlohmann::json::parse(explained({"db", "--json"}))["tags"], nlohmann::json::object());
+}
+
 }  // namespace
 }  // namespace topolet::testing

@@ -41,6 +41,13 @@ ObservedLedger seen(const engine::Ledger& ledger) {
   return seen;
 }
 
+void expect_own_container_left_out(const placement::PolicyRequest& request) {
+  for (const placement::LedgerEntry& entry : request.ledger.entries) {
+    if (entry.key == request.workload.key)
+      throw std::logic_error(entry.name + " is in the ledger that it is placed with");
+  }
+}
+
 engine::Engine::Machine machine_of(const std::shared_ptr<const topology::Topology>& topology) {
   return {topology, placement::make_candidates(*topology, topology->allowed), {topology->allowed, {}, {}}};
 }
@@ -66,20 +73,22 @@ EngineUnderTest::EngineUnderTest(Deps deps) : log_(make_error_log(errors_)) {
                               .doubt_timeout = kPendingTimeout,
                               .writer_options = {.thread = engine::WriterThread::kLoop,
                                                  .transaction_time = std::move(deps.transaction_time)}},
-      engine::Engine::Deps{
-          .runtime = *runtime_client_,
-          .store = *store_until_killed_,
-          .cpus = std::move(machine.cpus),
-          .placer = {.topology = deps.machine,
-                     .candidates = std::move(machine.candidates),
-                     .rules = rules,
-                     .decide = [votes](
-                                   const std::shared_ptr<const placement::PolicyRequest>& request,
-                                   const placement::PlacementRules& with) { return decide(*request, with, votes); }},
-          .kernel = std::move(deps.kernel),
-          .clock = clock,
-          .log = *log_,
-          .loop = std::make_unique<VirtualLoop>(deps.time)});
+      engine::Engine::Deps{.runtime = *runtime_client_,
+                           .store = *store_until_killed_,
+                           .cpus = std::move(machine.cpus),
+                           .placer = {.topology = deps.machine,
+                                      .candidates = std::move(machine.candidates),
+                                      .rules = rules,
+                                      .decide =
+                                          [votes](const std::shared_ptr<const placement::PolicyRequest>& request,
+                                                  const placement::PlacementRules& with) {
+                                            expect_own_container_left_out(*request);
+                                            return decide(*request, with, votes);
+                                          }},
+                           .kernel = std::move(deps.kernel),
+                           .clock = clock,
+                           .log = *log_,
+                           .loop = std::make_unique<VirtualLoop>(deps.time)});
   front_ = std::make_unique<cri::CriFront>(cri::CriFront::Deps{*engine_, operations::DemandRules(), *log_});
   const Status started = engine_->start();
   if (!started) throw std::runtime_error(started.error().message);

@@ -36,7 +36,7 @@ inline placement::Demand full_demand(std::int64_t unit) {
 inline placement::Workload full_workload() {
   placement::Workload workload;
   auto& [key, pod_name, pod_namespace, runtime_handler, qos, demand, kubelet_cpus, kubelet_mems, devices, cdi_devices,
-         env, pod_labels, pod_annotations, annotations, settings, pod_demand, pod_nodes, used_devices,
+         env, pod_labels, pod_annotations, annotations, settings, pod_demand, pod_nodes, used_devices, tags,
          made_by_kubelet] = workload;
   key = full_key();
   pod_name = "shop-0";
@@ -56,6 +56,7 @@ inline placement::Workload full_workload() {
   pod_demand = full_demand(7000);
   pod_nodes = NodeSet{0, 2};
   used_devices = {"0000:65:00.0", "/dev/vacc1"};
+  tags = {{"pools/pool", "small"}};
   made_by_kubelet = false;  // never stored
   return workload;
 }
@@ -67,7 +68,8 @@ inline placement::Placement full_placement(std::uint32_t first) {
   cpus = CpuSet{first, first + 70};
   withheld = CpuSet{first + 1};
   mems = NodeSet{first};
-  auto& [env, annotations] = added;
+  auto& [env, annotations, tags] = added;
+  tags = {{"pools/pool", "small"}};
   env = {{"CUDA_VISIBLE_DEVICES", "0"}};
   annotations = {{"placed", "yes"}};
   return placement;
@@ -89,7 +91,7 @@ inline Allocation full_allocation(std::int64_t number) {
   Allocation allocation;
   auto& [workload, placement, within, vacating, vacating_alone, conflict, phase, phase_since, doubt_since, stopping,
          container_id, generation, decision, reason, preferred, arrived_cpus, evaluated_cpus, restricted, nodes,
-         squeeze, seen_on, overlapped, overruled, hand, stuck, quota] = allocation;
+         squeeze, seen_on, overlapped, overruled, hand, stuck, quota, adopted] = allocation;
   workload = full_workload();
   placement = full_placement(4);
   within = CpuSet::range(4, 9);
@@ -126,6 +128,7 @@ inline Allocation full_allocation(std::int64_t number) {
   next_trial = std::chrono::milliseconds(1700000000007);
   trials = 3;
   quota = QuotaState::kGivenBack;
+  adopted = true;
   return allocation;
 }
 

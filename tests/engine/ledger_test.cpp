@@ -195,5 +195,73 @@ TEST(Ledger, KeepsPodsApartThatShareAUid) {
   EXPECT_EQ(ledger.snapshot().exclusive, (CpuSet{0, 1}));
 }
 
+TEST(Ledger, TellsOfEachContainerWhatPoliciesMayCountOn) {
+  Ledger ledger(four_cpus(), 0);
+  Allocation allocation = exclusive("a", {0});
+  placement::Workload& workload = allocation.workload;
+  workload.runtime_handler = "runc";
+  workload.pod_labels = {{"app", "shop"}};
+  workload.pod_annotations = {{"note", "pod"}};
+  workload.annotations = {{"note", "container"}};
+  workload.devices = {"/dev/a"};
+  workload.cdi_devices = {"vendor.com/gpu=0"};
+  workload.tags = {{"pools/pool", "large"}};
+  workload.env = {{"TOKEN", "secret"}};
+  allocation.container_id = "c1";
+  allocation.phase = Phase::kCreated;
+  ledger.assume(allocation);
+  const placement::LedgerEntry entry = ledger.snapshot().entries.front();
+  EXPECT_EQ(entry.pod_name, workload.pod_name);
+  EXPECT_EQ(entry.pod_namespace, workload.pod_namespace);
+  EXPECT_EQ(entry.runtime_handler, "runc");
+  EXPECT_EQ(entry.container_id, "c1");
+  EXPECT_EQ(entry.pod_labels, workload.pod_labels);
+  EXPECT_EQ(entry.pod_annotations, workload.pod_annotations);
+  EXPECT_EQ(entry.annotations, workload.annotations);
+  EXPECT_EQ(entry.devices, workload.devices);
+  EXPECT_EQ(entry.cdi_devices, workload.cdi_devices);
+  EXPECT_EQ(entry.tags, workload.tags);
+}
+
+TEST(Ledger, TellsHowFarEachContainerIs) {
+  const auto entry_in = [](Phase phase, bool adopted = false) {
+    Ledger ledger(four_cpus(), 0);
+    Allocation allocation = exclusive("a", {0});
+    allocation.phase = phase;
+    allocation.container_id = "c1";
+    allocation.adopted = adopted;
+    ledger.assume(allocation);
+    const placement::LedgerEntry entry = ledger.snapshot().entries.front();
+    return std::string(entry.pending ? "pending " : "") + (entry.started ? "started " : "") +
+           (entry.adopted ? "adopted " : "") + entry.container_id;
+  };
+  EXPECT_EQ(entry_in(Phase::kPending), "pending ");
+  EXPECT_EQ(entry_in(Phase::kInDoubt), "pending ");
+  EXPECT_EQ(entry_in(Phase::kCreated), "c1");
+  EXPECT_EQ(entry_in(Phase::kStarting), "c1");
+  EXPECT_EQ(entry_in(Phase::kRunning), "started c1");
+  EXPECT_EQ(entry_in(Phase::kCrashed), "started c1");
+  EXPECT_EQ(entry_in(Phase::kRunning, true), "started adopted c1");
+}
+
+/// Plugins are shown a copy of each container, which is made anew where the ledger has another value of it.
+TEST(Ledger, SharesTheValuesOfContainersThatDoNotChange) {
+  Ledger ledger(four_cpus(), 0);
+  Allocation a = exclusive("a", {0});
+  Allocation b = exclusive("b", {1});
+  ledger.assume(a);
+  ledger.assume(b);
+  const auto before = ledger.snapshot().entries.shared();
+  a.phase = Phase::kCreated;
+  ledger.assume(a);
+  b.stopping = true;
+  b.generation = 77;
+  ledger.assume(b);
+  const auto after = ledger.snapshot().entries.shared();
+  ASSERT_EQ(after.size(), 2U);
+  EXPECT_NE(after[0], before[0]) << "it is not pending any more";
+  EXPECT_EQ(after[1], before[1]) << "nothing that policies are shown has changed";
+}
+
 }  // namespace
 }  // namespace topolet::engine

@@ -110,9 +110,21 @@ Allocation stored_allocation() {
       .value();
 }
 
+/// As a topoletd had it that knew no tags.
+store::Columns encode_before_sixteen() {
+  const store::Columns columns = encode(full_allocation(1));
+  return with(columns, "added", without(text_of(columns, "added"), {"tags"}));
+}
+
+void forget_version_sixteen(Allocation& allocation) {
+  allocation.workload.tags = {};
+  allocation.placement.added.tags = {};
+  allocation.adopted = false;
+}
+
 TEST_F(MigrationTest, BringsAnAllocationOfTheFirstVersion) {
   make(10);
-  const store::Columns columns = encode(full_allocation(1));
+  const store::Columns columns = encode_before_sixteen();
   put("allocation", "decision",
       with(columns, "pod_demand",
            without(text_of(columns, "pod_demand"), {"cpu_period_us", "cpu_request_certainty", "oom_score_adj"})));
@@ -128,12 +140,13 @@ TEST_F(MigrationTest, BringsAnAllocationOfTheFirstVersion) {
   expected.hand.reset();
   expected.stuck.reset();
   expected.quota = QuotaState::kAsAsked;
+  forget_version_sixteen(expected);
   expect_same(migrated(), expected);
 }
 
 TEST_F(MigrationTest, BringsWhoIsOverruledInVersionEleven) {
   make(11);
-  const store::Columns columns = encode(full_allocation(1));
+  const store::Columns columns = encode_before_sixteen();
   put("allocation", "decision", with(columns, "overruled", without(text_of(columns, "overruled"), {"cpus"})));
   const Allocation allocation = migrated();
   ASSERT_TRUE(allocation.overruled.has_value());
@@ -143,8 +156,22 @@ TEST_F(MigrationTest, BringsWhoIsOverruledInVersionEleven) {
 
 TEST_F(MigrationTest, BringsAllOfAnAllocationOfVersionThirteen) {
   make(13);
-  put("allocation", "decision", encode(full_allocation(1)));
-  expect_same(migrated(), stored_allocation());
+  put("allocation", "decision", encode_before_sixteen());
+  Allocation expected = stored_allocation();
+  forget_version_sixteen(expected);
+  expect_same(migrated(), expected);
+}
+
+TEST_F(MigrationTest, TellsFromTheAuditWhichContainersWereFound) {
+  make(15);
+  run("INSERT INTO decided (decision, boot, at_ms, generation, event, holds, pod_uid, pod_namespace, pod_name, "
+      "container, attempt, sandbox_id, container_id, runtime_handler, qos, cpu_request_milli, cpu_limit_milli, "
+      "memory_request_bytes, memory_limit_bytes, mode, cpus, within, withheld, mems, kubelet_cpus, nodes, reason) "
+      "SELECT 2, boot, at_ms, generation, 'adopted', holds, 'uid', pod_namespace, pod_name, 'web', 3, 'sandbox', "
+      "container_id, runtime_handler, qos, cpu_request_milli, cpu_limit_milli, memory_request_bytes, "
+      "memory_limit_bytes, mode, cpus, within, withheld, mems, kubelet_cpus, nodes, reason FROM decided");
+  put("allocation", "decision", encode_before_sixteen());
+  EXPECT_TRUE(migrated().adopted);
 }
 
 TEST_F(MigrationTest, BringsAPodOfTheFirstVersion) {

@@ -114,6 +114,49 @@ TEST_F(PlacerTest, PlacesAnewWhomItWouldLeaveWithoutCpus) {
   EXPECT_EQ(plan.moves.front().preferred->within, CpuSet::range(0, 3));
 }
 
+/// Returns "NAME#ATTEMPT", with a '?' where it is pending, of all containers that the ledger of a request has.
+std::vector<std::string> described(const placement::LedgerSnapshot& ledger) {
+  std::vector<std::string> names;
+  for (const placement::LedgerEntry& entry : ledger.entries)
+    names.push_back(fmt::format("{}#{}{}", entry.key.name, entry.key.attempt, entry.pending ? "?" : ""));
+  return names;
+}
+
+/// Its tags are noted as in a decision for real.
+TEST_F(PlacerTest, ShowsPendingContainersButNeverTheOneThatIsPlaced) {
+  std::vector<std::vector<std::string>> seen;
+  std::vector<SharedStringMap> tags;
+  const Placer placer({topology_,
+                       placement::make_candidates(*topology_, topology_->allowed),
+                       {},
+                       [&](const auto& request, const placement::PlacementRules& rules) {
+                         seen.push_back(described(request->ledger));
+                         for (const placement::LedgerEntry& entry : request->ledger.entries) tags.push_back(entry.tags);
+                         placement::Decision decision = decide(*request, rules, {});
+                         decision.tags = {{"a/of", request->workload.key.name}};
+                         return decision;
+                       }});
+  const Ledger ledger = ledger_of({shared("a"), exclusive("b", {0}), shared("c", Phase::kPending),
+                                   shared("d", Phase::kInDoubt), failed("e", {1}, 10)});
+  placer.plan(ledger, besteffort("new"));
+  placer.plan(ledger, ledger.find(besteffort("a").key)->workload);  // a move, a repair
+  placer.plan(ledger, guaranteed("b", 2));                          // a resize
+  placer.plan(ledger, besteffort("d"));                             // decided anew
+  placement::Workload next = guaranteed("e", 1);
+  next.key.attempt = 1;
+  placer.plan(ledger, next);
+  EXPECT_THAT(seen, ElementsAre(ElementsAre("a#0", "b#0", "c#0?", "d#0?", "e#0"),
+                                ElementsAre("b#0", "c#0?", "d#0?", "e#0"), ElementsAre("a#0", "c#0?", "d#0?", "e#0"),
+                                ElementsAre("a#0", "b#0", "c#0?", "e#0"), ElementsAre("a#0", "b#0", "c#0?", "d#0?")));
+  seen.clear();
+  tags.clear();
+  // Who makes room for a newcomer sees that, and its tags.
+  const Ledger full = ledger_of({shared("x", Phase::kRunning, CpuSet::range(0, 3)), exclusive("y", {4, 5, 6})});
+  EXPECT_EQ(placer.plan(full, guaranteed("new", 4)).moves.size(), 1U);
+  EXPECT_THAT(seen, ElementsAre(ElementsAre("x#0", "y#0"), ElementsAre("new#0?", "y#0")));
+  EXPECT_EQ(tags.at(2), (SharedStringMap{{"a/of", "new"}}));
+}
+
 /// Each decision knows when its plan began.
 TEST_F(PlacerTest, CountsTheTimeOfAllDecisionsFromTheBeginningOfThePlan) {
   std::vector<std::optional<std::chrono::steady_clock::time_point>> began;

@@ -23,6 +23,12 @@ std::string preferred(const std::optional<Preferred>& value) {
                      value->waits_for_all ? " whole" : "");
 }
 
+std::string tags(const SharedStringMap& all) {
+  std::vector<std::string> texts;
+  for (const auto& [key, value] : all) texts.push_back(key + "=" + value);
+  return fmt::format("{}", fmt::join(texts, " "));
+}
+
 Fields fields_of(const Allocation& allocation) {
   const placement::Placement& placement = allocation.placement;
   return {{"phase", std::string(to_string(allocation.phase))},
@@ -51,7 +57,9 @@ Fields fields_of(const Allocation& allocation) {
           {"overruled", allocation.overruled ? fmt::format("{} {}", allocation.overruled->since.count(),
                                                            allocation.overruled->ours_since.count())
                                              : std::string()},
-          {"stuck", allocation.stuck ? allocation.stuck->cpus.to_string() : std::string()}};
+          {"stuck", allocation.stuck ? allocation.stuck->cpus.to_string() : std::string()},
+          {"tags", tags(allocation.workload.tags)},
+          {"adopted", flag(allocation.adopted)}};
 }
 
 std::string differences(const Allocation& before, const Allocation& after) {
@@ -80,6 +88,7 @@ std::string describe(const Change& change) {
     // Against one that is as its key and its demand are.
     Allocation empty;
     empty.workload = change.after->workload;
+    empty.workload.tags = {};
     text += " new " + differences(empty, *change.after);
   } else {
     text += " " + differences(*change.before, *change.after);

@@ -3,6 +3,23 @@
 namespace topolet::engine {
 namespace {
 
+Allocation tagged(Allocation allocation, const std::string& key) {
+  allocation.workload.tags = {{key, "x"}};
+  return allocation;
+}
+
+/// As if policies had set a variable and a tag.
+Plan tagging(Plan plan) {
+  plan.decision.tags = {{"b/tag", "y"}};
+  plan.decision.placement.added = {{{"NAME", "1"}}, {}, {{"b/tag", "y"}}};
+  return plan;
+}
+
+event::Adopted passed_on(event::Adopted adopted) {
+  adopted.is_created = true;
+  return adopted;
+}
+
 class TransitionsOfAPlace : public ::testing::TestWithParam<Row> {};
 
 TEST_P(TransitionsOfAPlace, ChangeJustThat) { expect_just_those_changes(GetParam()); }
@@ -20,6 +37,21 @@ INSTANTIATE_TEST_SUITE_P(
             event::Moved{guaranteed("a", 2), exclusive_on({1, 2}), AuditEvent::kReplaced},
             {"a: cpus 0-1>1-2, vacating >0, alone >0, evaluated 0-1>1-2 [re-placed instead of 1] (bound)",
              "b: cpus 2-7>3-7, vacating >2", "pool 2-7>3-7"}},
+        Row{"asks for more memory, and tagged anew",
+            {tagged(shared("a"), "pools/pool")},
+            event::DemandChanged{key_of("a"), half_a_cpu(), "why", tagging(shared_on({1})).decision},
+            {"a: demand 0>500, tags pools/pool=x>b/tag=y [resized instead of 1] (bound)"}},
+        Row{"moved, its tags stay",
+            {tagged(shared("a"), "pools/pool")},
+            event::Moved{tagged(shared("a"), "pools/pool").workload, shared_on({1, 2}, {1, 2}), AuditEvent::kReplaced},
+            {"a: cpus 0-7>1-2, within 0-7>1-2, vacating >0,3-7, evaluated 0-7>1-2 [re-placed instead of 1] (bound)"}},
+        Row{"moved, and tagged anew",
+            {tagged(shared("a"), "pools/pool")},
+            event::Moved{tagged(shared("a"), "pools/pool").workload, tagging(shared_on({1, 2}, {1, 2})),
+                         AuditEvent::kReplaced},
+            {"a: cpus 0-7>1-2, within 0-7>1-2, vacating >0,3-7, evaluated 0-7>1-2, tags pools/pool=x>b/tag=y "
+             "[re-placed instead of 1] "
+             "(bound)"}},
         Row{"moved into the pool, what it had is nobody's until it has left",
             {exclusive("a", {0, 1}), shared("b")},
             event::Moved{besteffort("a"), shared_on(CpuSet::range(0, 7)), AuditEvent::kResized},
@@ -103,8 +135,8 @@ INSTANTIATE_TEST_SUITE_P(
             {shared("b")},
             event::Adopted{guaranteed("a", 1), exclusive_on({0}), found("c1", operations::ContainerState::kRunning),
                            AuditEvent::kAdopted, CpuSet{0}},
-            {"a: new phase pending>running, since >1000, container >c1, mode shared>exclusive, cpus >0, evaluated >0 "
-             "[adopted] (bound)",
+            {"a: new phase pending>running, since >1000, container >c1, mode shared>exclusive, cpus >0, evaluated >0, "
+             "adopted >yes [adopted] (bound)",
              "b: cpus 0-7>1-7, vacating >0", "pool 0-7>1-7"}},
         Row{"adopted, it is where it should not be",
             {exclusive("b", {0})},
@@ -112,7 +144,7 @@ INSTANTIATE_TEST_SUITE_P(
                            found("c1", operations::ContainerState::kRunning), AuditEvent::kAdopted,
                            CpuSet::range(0, 7)},
             {"a: new phase pending>running, since >1000, container >c1, cpus >1-7, within >0-7, vacating >0, evaluated "
-             ">1-7 [adopted] (bound)"}},
+             ">1-7, adopted >yes [adopted] (bound)"}},
         Row{"adopted, creates in doubt are overruled",
             {exclusive("b", {0}, Phase::kInDoubt)},
             event::Adopted{guaranteed("a", 1),
@@ -122,8 +154,8 @@ INSTANTIATE_TEST_SUITE_P(
                            CpuSet{0},
                            {key_of("b")}},
             {"b: over: overruled",
-             "a: new phase pending>running, since >1000, container >c1, mode shared>exclusive, cpus >0, evaluated >0 "
-             "[adopted] (bound)"}},
+             "a: new phase pending>running, since >1000, container >c1, mode shared>exclusive, cpus >0, evaluated >0, "
+             "adopted >yes [adopted] (bound)"}},
         Row{"adopted, foreign",
             {},
             event::Adopted{besteffort("a"),
@@ -131,9 +163,24 @@ INSTANTIATE_TEST_SUITE_P(
                            found("c1", operations::ContainerState::kCreated),
                            AuditEvent::kForeign,
                            {}},
-            {"a: new phase pending>created, since >1000, container >c1, mode shared>foreign, cpus >2, evaluated >2 "
-             "[foreign] (bound)",
+            {"a: new phase pending>created, since >1000, container >c1, mode shared>foreign, cpus >2, evaluated >2, "
+             "adopted >yes [foreign] (bound)",
              "pool 0-7>0-1,3-7"}},
+        Row{"foreign, its create was passed on",
+            {},
+            passed_on(event::Adopted{besteffort("a"),
+                                     plan_of({placement::Mode::kForeign, {}, {}, {}}),
+                                     found("c1", operations::ContainerState::kCreated),
+                                     AuditEvent::kForeign,
+                                     {}}),
+            {"a: new phase pending>created, since >1000, container >c1, mode shared>foreign [foreign] (bound)"}},
+        Row{"a create in doubt turns up alone elsewhere, what was noted of it stays",
+            {tagged(exclusive("a", {0}, Phase::kInDoubt), "pools/pool")},
+            event::Adopted{guaranteed("a", 1), exclusive_on({1}), found("c1", operations::ContainerState::kRunning),
+                           AuditEvent::kAdopted, CpuSet{1}},
+            {"a: phase in_doubt>running, since 1>1000, container >c1, cpus 0>1, evaluated 0>1 [adopted instead of 1] "
+             "(bound)",
+             "pool 1-7>0,2-7"}},
         Row{"CPUs went, who shares follows and who has them alone stays",
             {exclusive("a", {0}), shared("b")},
             event::MachineChanged{{CpuSet::range(1, 6), {}, {}}},

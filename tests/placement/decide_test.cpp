@@ -440,6 +440,28 @@ TEST(DecideAdjust, TellsEachUsedDeviceOnce) {
   EXPECT_EQ(node.ask(besteffort("web")).used_devices, (std::vector<std::string>{"0000:41:00.0", "nvme1"}));
 }
 
+TEST(DecideAdjust, PutsTheTagsOfAPolicyInThePlaceOfThoseItSetBefore) {
+  TestNode node("numa:2 core:2 pu:1");
+  using Tags = std::vector<std::pair<std::string, std::string>>;
+  const auto tagging = [](const std::string& name, Tags tags) {
+    Adjustment adjustment;
+    adjustment.added.tags = std::move(tags);
+    return Vote{std::make_shared<Adjuster>(name, std::move(adjustment)), 1, false};
+  };
+  node.votes = {tagging("b", {{"b/z", "2"}, {"b/x", "1"}}), tagging("a", {{"a/x", ""}}), tagging("silent", {})};
+  Workload workload = besteffort("web");
+  const Decision first = node.ask(workload);
+  ASSERT_TRUE(first.tags.has_value());
+  EXPECT_EQ(*first.tags, (SharedStringMap{{"a/x", ""}, {"b/x", "1"}, {"b/z", "2"}}));
+  EXPECT_EQ(first.placement.added.tags, (Tags{{"a/x", ""}, {"b/x", "1"}, {"b/z", "2"}}));
+  workload.tags = {{"a/old", "1"}, {"b/old", "1"}, {"silent/kept", "1"}, {"b2/kept", "1"}};
+  const Decision anew = node.ask(workload);
+  EXPECT_EQ(*anew.tags,
+            (SharedStringMap{{"a/x", ""}, {"b/x", "1"}, {"b/z", "2"}, {"b2/kept", "1"}, {"silent/kept", "1"}}));
+  node.votes = {tagging("silent", {})};
+  EXPECT_FALSE(node.ask(workload).tags.has_value()) << "they stay";
+}
+
 TEST(DecideAdjust, KeepsMemoryOffNodesThatHaveNone) {
   TestNode node("numa:2 core:2 pu:1");
   auto without = std::make_shared<topology::Topology>(*node.topology);

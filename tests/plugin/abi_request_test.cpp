@@ -247,12 +247,99 @@ TEST(AbiRequest, ShowsTheLedgerAndTheFreePartOfEachCandidate) {
   EXPECT_EQ(sdk::candidates(view.view())[2].distance, 62U);
 }
 
+std::map<std::string, std::string> map_of(topolet_kvs pairs) {
+  std::map<std::string, std::string> map;
+  for (std::size_t i = 0; i < pairs.count; ++i) map.emplace(text(pairs.items[i].key), text(pairs.items[i].value));
+  return map;
+}
+
+std::string joined(topolet_strs texts) {
+  std::string all;
+  for (std::size_t i = 0; i < texts.count; ++i) all += (i == 0 ? "" : " ") + std::string(text(texts.items[i]));
+  return all;
+}
+
+placement::LedgerEntry full_entry() {
+  placement::LedgerEntry entry;
+  entry.key = {"uid-9", "db", 1, "sb-9"};
+  entry.pod_name = "db-0";
+  entry.pod_namespace = "shop";
+  entry.runtime_handler = "runc";
+  entry.container_id = "c-9";
+  entry.pod_labels = {{"app", "db"}, {"tier", "back"}};
+  entry.pod_annotations = {{"note", "pod"}};
+  entry.annotations = {{"note", "container"}};
+  entry.tags = {{"pools/pool", "large"}, {"a/b", ""}};
+  entry.devices = {"/dev/b", "/dev/a"};
+  entry.cdi_devices = {"vendor.com/gpu=0"};
+  entry.used_devices = {"0000:65:00.0"};
+  return entry;
+}
+
+TEST(AbiRequest, ShowsWhoTheContainersOfTheLedgerAre) {
+  const auto request = two_node_request();
+  request->ledger.entries.push_back(full_entry());
+  placement::LedgerEntry same_pod = full_entry();
+  same_pod.key.name = "log";
+  same_pod.pod_annotations = {};
+  request->ledger.entries.push_back(std::move(same_pod));
+  const AbiRequest view(*request, std::make_shared<const AbiTopology>(request->topology));
+  using Map = std::map<std::string, std::string>;
+  for (std::size_t i = 0; i < 2; ++i) {
+    const topolet_ledger_entry& entry = sdk::entries(*view.view().ledger)[i];
+    EXPECT_EQ(text(entry.container_name), i == 0 ? "db" : "log");
+    EXPECT_EQ(text(entry.pod_name), "db-0");
+    EXPECT_EQ(text(entry.pod_namespace), "shop");
+    EXPECT_EQ(text(entry.sandbox_id), "sb-9");
+    EXPECT_EQ(text(entry.container_id), "c-9");
+    EXPECT_EQ(text(entry.runtime_handler), "runc");
+    EXPECT_EQ(map_of(entry.pod_labels), (Map{{"app", "db"}, {"tier", "back"}}));
+    EXPECT_EQ(map_of(entry.pod_annotations), i == 0 ? (Map{{"note", "pod"}}) : Map());
+    EXPECT_EQ(map_of(entry.annotations), (Map{{"note", "container"}}));
+    EXPECT_EQ(map_of(entry.tags), (Map{{"a/b", ""}, {"pools/pool", "large"}}));
+    EXPECT_EQ(text(entry.tags.items[0].key), "a/b") << "in the order of the keys";
+    EXPECT_EQ(joined(entry.devices), "/dev/b /dev/a") << "in the order of the request";
+    EXPECT_EQ(joined(entry.cdi_devices), "vendor.com/gpu=0");
+    EXPECT_EQ(joined(entry.used_devices), "0000:65:00.0");
+  }
+}
+
+TEST(AbiRequest, ShowsHowFarTheContainersOfTheLedgerAre) {
+  const auto flags = [](bool pending, bool started, bool adopted) {
+    const auto request = two_node_request();
+    placement::LedgerEntry entry;
+    entry.pending = pending;
+    entry.started = started;
+    entry.adopted = adopted;
+    request->ledger.entries.push_back(std::move(entry));
+    const AbiRequest view(*request, std::make_shared<const AbiTopology>(request->topology));
+    return sdk::entries(*view.view().ledger)[0].flags;
+  };
+  EXPECT_EQ(flags(false, false, false), 0U);
+  EXPECT_EQ(flags(true, false, false), TOPOLET_ENTRY_PENDING);
+  EXPECT_EQ(flags(false, true, false), TOPOLET_ENTRY_STARTED);
+  EXPECT_EQ(flags(false, true, true), TOPOLET_ENTRY_STARTED | TOPOLET_ENTRY_ADOPTED);
+}
+
+TEST(AbiRequest, ShowsTheTagsOfTheWorkload) {
+  const auto request = two_node_request();
+  request->workload.tags = {{"pools/pool", "large"}, {"a/b", "c"}};
+  const AbiRequest view(*request, std::make_shared<const AbiTopology>(request->topology));
+  const topolet_kvs tags = view.view().workload->tags;
+  ASSERT_EQ(tags.count, 2U);
+  EXPECT_EQ(text(tags.items[0].key), "a/b");
+  EXPECT_EQ(text(tags.items[1].value), "large");
+}
+
 /// Describes a ledger as plugins see it, without its addresses.
 std::string described(const topolet_ledger& ledger) {
   std::string all = std::to_string(ledger.generation) + list(ledger.pool) + "\n";
   for (const topolet_ledger_entry& entry : sdk::entries(ledger)) {
     all += std::string(text(entry.pod_uid)) + " " + std::to_string(entry.mode) + " " + list(entry.cpus) + " " +
-           std::to_string(entry.demand->cpu_request_milli) + "\n";
+           std::to_string(entry.demand->cpu_request_milli) + " " + std::string(text(entry.pod_name));
+    for (const auto& [key, value] : map_of(entry.pod_labels)) all += " " + key + "=" + value;
+    for (const auto& [key, value] : map_of(entry.annotations)) all += " " + key + "=" + value;
+    all += "\n";
   }
   for (const topolet_node_demand& node : sdk::node_demands(ledger)) {
     all += std::to_string(node.containers) + " " + std::to_string(node.exclusive_cpus) + " " +
@@ -264,6 +351,9 @@ std::string described(const topolet_ledger& ledger) {
 placement::LedgerEntry random_entry(std::mt19937& random, std::uint32_t number) {
   placement::LedgerEntry entry;
   entry.key = {"uid-" + std::to_string(number), "main", 0, "sandbox"};
+  entry.pod_name = "pod-" + std::to_string(number % 5);
+  entry.pod_labels = {{"app", entry.pod_name}, {"role", random() % 2 == 0 ? "web" : "db"}};
+  entry.annotations = {{"app", std::to_string(random() % 3)}};
   entry.placement.mode = random() % 2 == 0 ? placement::Mode::kShared : placement::Mode::kExclusive;
   const auto first = static_cast<std::uint32_t>(random() % 8);
   entry.placement.cpus = CpuSet::range(first, first + static_cast<std::uint32_t>(random() % (8 - first)));

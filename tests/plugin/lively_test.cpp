@@ -1,6 +1,9 @@
 // Statements of plugins after the pick and between decisions.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <spdlog/sinks/ostream_sink.h>
+
+#include <sstream>
 
 #include "core/plugin/call/abi_request.hpp"
 #include "core/plugin/call/policy_thread.hpp"
@@ -14,6 +17,8 @@ using std::chrono::milliseconds;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
+using ::testing::SizeIs;
 
 class Lively : public ::testing::Test {
  protected:
@@ -25,10 +30,15 @@ class Lively : public ::testing::Test {
     return policy ? *policy : nullptr;
   }
 
-  Result<placement::Adjustment> adjust(const std::string& answer) {
+  Result<placement::Adjustment> adjust(const std::string& answer) { return adjust(*start(answer)); }
+  static Result<placement::Adjustment> adjust(PluginPolicy& policy) {
     const placement::ChosenPlacement chosen{0, {placement::Mode::kExclusive, CpuSet{0, 1}, {}, {}, {}}, NodeSet{0, 1}};
     const auto request = two_node_request();
-    return start(answer)->adjust(abi_view(*request), chosen);
+    auto machine = std::make_shared<topology::Topology>(*request->topology);
+    machine->os_devices.emplace_back().name = "NAME";
+    machine->pci_devices.emplace_back().address = "0000:65:00.0";
+    request->topology = machine;
+    return policy.adjust(abi_view(*request), chosen);
   }
   std::string adjust_error(const std::string& answer) {
     const auto adjustment = adjust(answer);
@@ -85,14 +95,73 @@ TEST_F(Lively, SetsMemoryVariablesAndAnnotations) {
 TEST_F(Lively, TellsWhatAContainerUses) {
   const auto adjustment = adjust("uses-a-device");
   ASSERT_TRUE(adjustment) << adjustment.error().message;
+  EXPECT_THAT(adjustment->used_devices, ElementsAre("NAME", "0000:65:00.0"));
+}
+
+TEST_F(Lively, IsNotBelievedToUseADeviceThatTheTopologyDoesNotShow) {
+  const auto adjustment = adjust("uses-unplugged");
+  ASSERT_TRUE(adjustment) << adjustment.error().message;
   EXPECT_THAT(adjustment->used_devices, ElementsAre("NAME"));
+}
+
+TEST_F(Lively, NotesValuesByItsName) {
+  const auto adjustment = adjust("tags");
+  ASSERT_TRUE(adjustment) << adjustment.error().message;
+  EXPECT_THAT(adjustment->added.tags, ElementsAre(std::pair("lively/NAME", "value"), std::pair("lively/other", "")));
+}
+
+TEST_F(Lively, IsRefusedTagsThatMakeNoSense) {
+  const std::string begin = "lively: adjust gave an invalid answer: ";
+  EXPECT_EQ(adjust_error("tag-twice"), begin + "tag NAME is set twice");
+  EXPECT_EQ(adjust_error("tag-no-key"), begin + "tag has no key");
+  EXPECT_EQ(adjust_error("tag-long-key"), begin + "tag has 257 bytes, with 'lively/', and 0; at most 256 are allowed");
+  EXPECT_EQ(adjust_error("tag-long-value"),
+            begin + "tag has 11 bytes, with 'lively/', and 257; at most 256 are allowed");
+  EXPECT_EQ(adjust_error("tag-full-length"), "answered");
+  EXPECT_EQ(adjust_error("tags-too-many"), begin + "more than 16 tags");
+  EXPECT_EQ(adjust_error("tag-not-utf8"), begin + "tag NAME is not UTF-8");
+}
+
+TEST_F(Lively, MayNotSetAnnotationsOfOthers) {
+  const auto refusal = [](const std::string& key) {
+    return "lively: adjust gave an invalid answer: annotation " + key + " is not a plugin's to set";
+  };
+  for (const char* key : {"io.kubernetes.pod.uid", "kubernetes.io/x", "node.alpha.kubernetes.io/x", "cdi.k8s.io/gpu"})
+    EXPECT_EQ(adjust_error(std::string("+") + key), refusal(key));
+  for (const char* key : {"io.kubernetesx", "mykubernetes.io/x", "kubernetes.io", "example.org/kubernetes.io/x",
+                          "k8s.io/x", "topolet.io/x"})
+    EXPECT_EQ(adjust_error(std::string("+") + key), "answered") << key;
+}
+
+/// Returns the lines of a log that have the text.
+std::vector<std::string> lines_with(const std::string& log, const std::string& text) {
+  std::istringstream all(log);
+  std::vector<std::string> found;
+  for (std::string line; std::getline(all, line);) {
+    if (line.find(text) != std::string::npos) found.push_back(line);
+  }
+  return found;
+}
+
+TEST_F(Lively, IsNamedOnceForAVariableThatDecidesWhatContainersRun) {
+  std::ostringstream text;
+  const auto log = std::make_shared<Log>("test", std::make_shared<spdlog::sinks::ostream_sink_mt>(text));
+  const auto library = PluginLibrary::load(TOPOLET_BROKEN_DIR, "lively");
+  const auto policy = library->create({{"answer", "search-paths"}}, log, state_);
+  ASSERT_TRUE(policy) << policy.error().message;
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(adjust(**policy));
+  EXPECT_THAT(lines_with(text.str(), "plugin lively sets the environment variable PATH of containers"), SizeIs(1));
+  EXPECT_THAT(lines_with(text.str(), "plugin lively sets the environment variable LD_PRELOAD of containers"),
+              SizeIs(1));
+  EXPECT_THAT(lines_with(text.str(), "environment variable"), SizeIs(2)) << text.str();
+  EXPECT_THAT(text.str(), Not(HasSubstr("value"))) << "values are secrets";
 }
 
 TEST_F(Lively, IsRefusedAdjustmentsThatMakeNoSense) {
   const std::string begin = "lively: adjust gave an invalid answer: ";
   EXPECT_EQ(adjust_error("mems-twice"), begin + "mems is set twice");
   EXPECT_EQ(adjust_error("env-twice"), begin + "variable NAME is set twice");
-  EXPECT_EQ(adjust_error("env-bad-name"), begin + "variable A=B has '=' in its name, or a zero byte");
+  EXPECT_EQ(adjust_error("env-bad-name"), begin + "variable A has '=' in its name, or a zero byte");
   EXPECT_EQ(adjust_error("env-no-name"), begin + "variable has no name");
   EXPECT_EQ(adjust_error("too-long"), begin + "annotation has 4 and 32769 bytes; the limits are 256 and 32768");
   EXPECT_EQ(adjust_error("too-many"), begin + "more than 64 fields");

@@ -74,8 +74,8 @@ TEST(LedgerLines, TellOnlyWhatHasChanged) {
   LedgerReader reader;
   const auto a = entry("a", {0, 1});
   const auto b = entry("b", {2, 3});
-  reader.apply(Json::parse(writer.changes(snapshot_of({a, b})).dump()));
-  const Json second = writer.changes(snapshot_of({a, entry("c", {4})}));
+  reader.apply(Json::parse(writer.changes(snapshot_of({a, b}), {}).dump()));
+  const Json second = writer.changes(snapshot_of({a, entry("c", {4})}), {});
   EXPECT_THAT(second["put"], SizeIs(1));
   EXPECT_THAT(second["gone"], SizeIs(1));
   EXPECT_FALSE(second.contains("allowed"));
@@ -85,14 +85,42 @@ TEST(LedgerLines, TellOnlyWhatHasChanged) {
   EXPECT_EQ(read.entries[1].key.pod_uid, "c");
   EXPECT_EQ(read.generation, 7U);
   EXPECT_STREQ(read.unmovable.at(0).why, "is put there by something else than topolet");
-  EXPECT_THAT(writer.changes(snapshot_of({a, read.entries.shared()[1]})).value("gone", Json::array()), IsEmpty());
+  EXPECT_THAT(writer.changes(snapshot_of({a, read.entries.shared()[1]}), {}).value("gone", Json::array()), IsEmpty());
+}
+
+TEST(LedgerLines, HaveAllThatPoliciesAreShownOfAContainer) {
+  placement::LedgerEntry full;
+  full.key = {"uid", "main", 1, "sandbox"};
+  full.tags = {{"pools/pool", "large"}};
+  full.pod_name = "web-0";
+  full.pod_namespace = "shop";
+  full.runtime_handler = "runc";
+  full.pod_labels = {{"app", "web"}};
+  full.pod_annotations = {{"topolet.io/smt", "isolate"}, {"vendor/zone", "0"}, {"vendor/token", "hush"}};
+  full.annotations = {{"vendor/zone", "1"}, {"vendor/token", "hush"}};
+  full.devices = {"/dev/a"};
+  full.cdi_devices = {"vendor.com/gpu=0"};
+  full.used_devices = {"0000:65:00.0"};
+  full.container_id = "c1";
+  full.pending = full.started = full.adopted = true;
+  placement::LedgerSnapshot ledger;
+  ledger.entries.push_back(full);
+  LedgerWriter writer;
+  LedgerReader reader;
+  const RecordedNames names{.env = {}, .annotations = {"vendor/zone"}};
+  const Json line = writer.changes(ledger, names);
+  EXPECT_EQ(line.dump().find("hush"), std::string::npos) << "nobody reads that";
+  EXPECT_EQ(writer.whole(names).dump().find("hush"), std::string::npos);
+  full.pod_annotations.erase("vendor/token");
+  full.annotations.erase("vendor/token");
+  EXPECT_EQ(reader.apply(Json::parse(line.dump())).entries.at(0), full);
 }
 
 TEST(LedgerLines, TellAllOfItToANewFile) {
   LedgerWriter writer;
-  writer.changes(snapshot_of({entry("a", {0, 1}), entry("b", {2})}));
+  writer.changes(snapshot_of({entry("a", {0, 1}), entry("b", {2})}), {});
   LedgerReader reader;
-  const placement::LedgerSnapshot& read = reader.apply(writer.whole());
+  const placement::LedgerSnapshot& read = reader.apply(writer.whole({}));
   EXPECT_EQ(read.entries.size(), 2U);
   EXPECT_EQ(read.pool.to_string(), "2-7");
 }

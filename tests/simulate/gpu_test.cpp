@@ -220,7 +220,7 @@ TEST_F(GpuDecisions, LocateFunctionsThatCameLaterAlsoForWhoIsPlacedAnew) {
   node.apply(R"({"op":"online","cpus":"4-7"})");
   for (const placement::LedgerEntry& entry : node.snapshot().ledger.entries) {
     if (entry.key.pod_uid != "after") continue;
-    EXPECT_EQ(entry.used_devices, std::vector<std::string>{"0000:65:00.2"});
+    EXPECT_EQ(entry.tags, (SharedStringMap{{"gpu/late-devices", "0000:65:00.2"}}));
     EXPECT_EQ(node.snapshot().topology->nodes_of(entry.placement.cpus), NodeSet{1});
   }
 }

@@ -428,6 +428,7 @@ void Mover::commit_move(const Allocation& before, const PlanMove& plan_move,
   if (!plan || plan->decision.placement.cpus.empty()) return done(false);
   placement::Placement& placement = plan->decision.placement;
   retain_memory_nodes(before, deps_.committer.rules(), placement);
+  placement.added = {};  // counts at its creation only
   const bool stays = placement == before.placement && plan->decision.within == before.within;
   if (stays && plan->squeeze == before.squeeze) return done(false);
   const placement::ContainerKey key = before.workload.key;

@@ -8,6 +8,7 @@
 
 #include "core/base/text.hpp"
 #include "core/placement/candidates.hpp"
+#include "core/placement/container_notes.hpp"
 #include "core/placement/make_request.hpp"
 #include "core/placement/memory_nodes.hpp"
 #include "core/placement/reason_codes.hpp"
@@ -53,6 +54,7 @@ void add_nodes_of_pod(const Ledger& ledger, const placement::Workload& workload,
 Allocation allocation_of(const placement::Workload& workload, const placement::Decision& decision) {
   Allocation allocation;
   allocation.workload = workload;
+  placement::take_over_notes(decision, allocation.workload);
   allocation.placement = decision.placement;
   allocation.within = decision.within;
   return allocation;

@@ -129,6 +129,7 @@ struct Allocation {
   std::optional<Hand> hand;
   std::optional<Stuck> stuck;
   QuotaState quota = QuotaState::kAsAsked;
+  bool adopted = false;  ///< it was found: topolet did not see its creation
 
   bool is_exclusive() const { return placement.mode == placement::Mode::kExclusive; }
   /// It had to leave CPUs of its own, and returns to them when it can.
@@ -142,6 +143,9 @@ struct Allocation {
   bool is_kept() const { return phase == Phase::kCrashed || phase == Phase::kKept; }
   /// The runtime has the container.
   bool is_bound() const { return phase == Phase::kCreated || may_run(); }
+  /// Nobody knows yet whether the runtime has made it.
+  bool is_pending() const { return phase == Phase::kPending || phase == Phase::kInDoubt; }
+  bool has_run() const { return phase == Phase::kRunning || is_kept(); }
   bool may_run() const { return phase == Phase::kStarting || phase == Phase::kRunning; }
   /// Its CPUs are topolet's to set.
   bool is_managed() const { return is_bound() && placement.mode != placement::Mode::kForeign; }

@@ -60,11 +60,14 @@ void read(const Json& json, placement::Demand& demand) {
   json.at("oom_score_adj").get_to(demand.oom_score_adj);
 }
 
-Json json_of(const placement::AddedFields& added) { return {{"env", added.env}, {"annotations", added.annotations}}; }
+Json json_of(const placement::AddedFields& added) {
+  return {{"env", added.env}, {"annotations", added.annotations}, {"tags", added.tags}};
+}
 
 void read(const Json& json, placement::AddedFields& added) {
   json.at("env").get_to(added.env);
   json.at("annotations").get_to(added.annotations);
+  json.at("tags").get_to(added.tags);
 }
 
 template <class Set>

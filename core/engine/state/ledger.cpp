@@ -191,9 +191,28 @@ std::shared_ptr<const placement::LedgerEntry> Ledger::entry_of(const Allocation&
   placement.withheld = allocation.effective_withheld();
   const placement::Workload& workload = allocation.workload;
   return std::make_shared<const placement::LedgerEntry>(
-      placement::LedgerEntry{workload.key, workload.qos, std::move(placement), workload.demand, allocation.within,
-                             allocation.conflict || allocation.stays_within(), workload.settings,
-                             display_name(workload), workload.used_devices});
+      placement::LedgerEntry{.key = workload.key,
+                             .qos = workload.qos,
+                             .placement = std::move(placement),
+                             .demand = workload.demand,
+                             .within = allocation.within,
+                             .bound = allocation.conflict || allocation.stays_within(),
+                             .settings = workload.settings,
+                             .name = display_name(workload),
+                             .used_devices = workload.used_devices,
+                             .tags = workload.tags,
+                             .pod_name = workload.pod_name,
+                             .pod_namespace = workload.pod_namespace,
+                             .runtime_handler = workload.runtime_handler,
+                             .pod_labels = workload.pod_labels,
+                             .pod_annotations = workload.pod_annotations,
+                             .annotations = workload.annotations,
+                             .devices = workload.devices,
+                             .cdi_devices = workload.cdi_devices,
+                             .container_id = allocation.is_pending() ? "" : allocation.container_id,
+                             .pending = allocation.is_pending(),
+                             .started = allocation.has_run(),
+                             .adopted = allocation.adopted});
 }
 
 /// `asked` stands for the container of its key, and for an earlier attempt.
@@ -326,11 +345,14 @@ bool Ledger::blocks_indirectly(const placement::ContainerKey& who, const placeme
 
 void Ledger::put(Allocation allocation) {
   const placement::ContainerKey key = allocation.workload.key;
+  std::shared_ptr<const placement::LedgerEntry> entry = entry_of(allocation);
+  // Whoever shows a container to policies copies it anew where the entry is another one.
+  if (const auto shown = entries_.find(key); shown != entries_.end() && *shown->second == *entry) entry = shown->second;
   erase(key);
   if (is_stray(allocation)) ++strays_;
   if (!allocation.barred_cpus().empty()) ++unmovable_;
   if (!allocation.container_id.empty()) by_container_[allocation.container_id] = key;
-  entries_[key] = entry_of(allocation);
+  entries_[key] = std::move(entry);
   allocations_[key] = std::move(allocation);
 }
 

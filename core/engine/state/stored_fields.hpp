@@ -39,6 +39,7 @@ void for_each_field_of_allocation(Of& allocation, Field field) {
   field("pod_demand", workload.pod_demand);
   field("pod_nodes", workload.pod_nodes);
   field("used_devices", workload.used_devices);
+  field("tags", workload.tags);
   field("mode", allocation.placement.mode);
   field("cpus", allocation.placement.cpus);
   field("withheld", allocation.placement.withheld);
@@ -67,6 +68,7 @@ void for_each_field_of_allocation(Of& allocation, Field field) {
   field("hand", allocation.hand);
   field("stuck", allocation.stuck);
   field("quota", allocation.quota);
+  field("adopted", allocation.adopted);
 }
 
 template <class Of, class Field>

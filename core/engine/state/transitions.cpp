@@ -8,6 +8,7 @@
 #include "core/engine/state/end_transitions.hpp"
 #include "core/engine/state/machine_transitions.hpp"
 #include "core/engine/state/observation_transitions.hpp"
+#include "core/placement/container_notes.hpp"
 #include "core/placement/reason_codes.hpp"
 
 namespace topolet::engine {
@@ -108,8 +109,9 @@ Allocation Transitions::allocation_for(const placement::Workload& workload, cons
   if (const Allocation* before = draft_.find(workload.key); before != nullptr) after = *before;
   const placement::Decision& decision = plan.decision;
   after.workload = workload;
-  if (!decision.used_devices.empty()) after.workload.used_devices = decision.used_devices;
+  placement::take_over_notes(decision, after.workload);
   after.placement = decision.placement;
+  if (after.is_bound()) after.placement.added = {};  // counts at its creation only
   after.within = decision.within;
   after.conflict = decision.conflict;
   after.reason = decision.reason;
@@ -158,6 +160,7 @@ void Transitions::operator()(const event::CreateAdmitted& event) {
     }
   }
   Allocation asked = allocation_for(event.workload, event.plan);
+  asked.adopted = false;
   // A create that is in doubt and decided anew is in doubt since then.
   if (const Allocation* earlier = ledger_.find(key); earlier != nullptr && !earlier->is_bound()) {
     asked.doubt_since = earlier->doubt_since;
@@ -350,6 +353,7 @@ void Transitions::operator()(const event::DemandChanged& event) {
                       audit_with_code(AuditEvent::kResized, event.reason, reason_code::kDemandChanged));
   }
   after.placement.mems = event.on_memory->placement.mems;
+  placement::take_over_notes(*event.on_memory, after.workload);
   after.reason = event.reason;
   AuditEntry audit = audit_of(*event.on_memory, AuditEvent::kResized);
   audit.reason = event.reason;
@@ -434,9 +438,18 @@ void Transitions::operator()(const event::Adopted& event) {
   }
   ends_.note_made(event.workload);
   apply_moves(event.plan);
-  Allocation after = allocation_for(event.workload, event.plan);
+  placement::Workload workload = event.workload;
+  const Allocation* before = draft_.find(workload.key);
+  if (before != nullptr && !before->is_kept()) {
+    // The runtime does not tell what policies have noted of it.
+    workload.used_devices = before->workload.used_devices;
+    workload.tags = before->workload.tags;
+  }
+  const bool is_found = before == nullptr || before->is_kept() ? !event.is_created : before->adopted;
+  Allocation after = allocation_for(workload, event.plan);
   const placement::ContainerKey key = after.workload.key;
   after.container_id = event.container.id;
+  after.adopted = is_found;
   if (event.has_dropped_quota) after.quota = QuotaState::kDropped;
   draft_.put(after, audit_of(event.plan.decision, event.audit_event));
   bind(std::move(after), event.container,

@@ -80,6 +80,7 @@ void describe(const placement::Workload& workload, const Transition& transition,
   row.kubelet_cpus = workload.kubelet_cpus;
   row.kubelet_mems = workload.kubelet_mems;
   row.devices = devices_json(workload, transition.machine.get());
+  row.tags = workload.tags;
 }
 
 Status write_decided(store::Store& store, const Transition& transition, const Change& change) {

@@ -1,7 +1,10 @@
 #include "core/plugin/call/abi_request.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <map>
+#include <string>
+#include <unordered_map>
 #include <utility>
 
 namespace topolet::plugin {
@@ -160,8 +163,14 @@ const topolet_demand* lend_demand(LentBlock& block, const placement::Demand& dem
                      static_cast<std::int32_t>(demand.cpu_request_certainty), 0});
 }
 
-/// Copies the ledger's entries of containers. Parts that are equal to those of the previous entry are copied once:
-/// shared containers mostly run on the same CPUs, and replicas request the same.
+std::uint32_t flags_of(const placement::LedgerEntry& entry) {
+  return (entry.pending ? TOPOLET_ENTRY_PENDING : 0) | (entry.started ? TOPOLET_ENTRY_STARTED : 0) |
+         (entry.adopted ? TOPOLET_ENTRY_ADOPTED : 0);
+}
+
+/// Copies the ledger's entries of containers, and what many of them have in common once: all that is copied is compared
+/// after each call. Shared containers mostly run on the same CPUs, replicas request the same and have the same labels,
+/// and the annotations of all have the same keys.
 class EntryCopier {
  public:
   explicit EntryCopier(LentBlock& block) : block_(block) {}
@@ -177,31 +186,68 @@ class EntryCopier {
             entry.key.attempt,
             qos_of(entry.qos),
             static_cast<std::int32_t>(placement.mode),
-            0,
+            flags_of(entry),
             cpus_,
             block_.copy(placement.withheld),
             block_.copy(placement.mems),
             demand_,
-            block_.copy_pairs(entry.settings),
+            copy_pairs(entry.settings),
             block_.copy(entry.used_devices),
-            {},
-            {},
+            block_.copy(entry.pod_name),
+            copy_text(entry.pod_namespace),
             block_.copy(entry.key.sandbox_id),
-            {},
-            {},
-            {},
-            {},
-            {},
-            {},
-            {},
-            {}};
+            block_.copy(entry.container_id),
+            copy_text(entry.runtime_handler),
+            copy_pairs(entry.pod_labels),
+            copy_pairs(entry.pod_annotations),
+            copy_pairs(entry.annotations),
+            copy_pairs(entry.tags),
+            block_.copy(entry.devices),
+            block_.copy(entry.cdi_devices)};
   }
 
  private:
+  /// Once each text.
+  topolet_str copy_text(const std::string& text) {
+    const auto [known, is_new] = texts_.try_emplace(text);
+    if (is_new) known->second = block_.copy(text);
+    return known->second;
+  }
+  /// Once each map.
+  topolet_kvs copy_pairs(const SharedStringMap& pairs) {
+    if (pairs.empty()) return {nullptr, 0};
+    const SharedStringMap::Map& map = pairs;
+    const auto [known, is_new] = maps_.try_emplace(&map);
+    if (is_new) known->second = copy_new_pairs(map);
+    return known->second;
+  }
+  topolet_kvs copy_new_pairs(const SharedStringMap::Map& pairs) {
+    const LentBlock::Array<topolet_kv> copied = block_.make_array<topolet_kv>(pairs.size());
+    std::size_t i = 0;
+    for (const auto& [key, value] : pairs) {
+      const topolet_str shown_key = copy_text(key);
+      copied.own[i++] = {shown_key, block_.copy(value)};
+    }
+    return {copied.lent, pairs.size()};
+  }
+
+  struct HashOfContent {
+    std::size_t operator()(const SharedStringMap::Map* map) const {
+      std::size_t hash = map->size();
+      for (const auto& [key, value] : *map) hash = hash * 31 + std::hash<std::string>()(value);
+      return hash;
+    }
+  };
+  struct IsSameContent {
+    bool operator()(const SharedStringMap::Map* a, const SharedStringMap::Map* b) const { return a == b || *a == *b; }
+  };
+
   LentBlock& block_;
   const placement::LedgerEntry* last_ = nullptr;
   topolet_set cpus_{};
   const topolet_demand* demand_ = nullptr;
+  std::unordered_map<std::string_view, topolet_str> texts_;
+  std::unordered_map<const SharedStringMap::Map*, topolet_kvs, HashOfContent, IsSameContent> maps_;
 };
 
 }  // namespace
@@ -387,7 +433,7 @@ const topolet_workload* lend_workload(LentBlock& block, const placement::Workloa
       workload.pod_demand ? lend_demand(block, *workload.pod_demand) : nullptr,
       block.copy(workload.pod_nodes),
       block.copy(workload.used_devices),
-      {},
+      block.copy_pairs(workload.tags),
       {},
   });
 }

@@ -77,6 +77,8 @@ class PluginHost {
   const topolet_host* view() const { return kept_.host; }
   const Sinks& sinks() const { return *kept_.sinks; }
 
+  Log& log() const { return *log_; }
+
   /// True once the host has abandoned the running call.
   std::atomic<bool>& call_abandoned() { return call_abandoned_; }
 

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "core/base/forked_child.hpp"
+#include "core/base/log.hpp"
 #include "core/plugin/guard/barrier.hpp"
 #include "core/plugin/guard/plugin_tables.hpp"
 
@@ -332,14 +333,26 @@ CallResult<placement::Pick> PluginPolicy::pick(const AbiRequest& request, std::s
 CallResult<placement::Adjustment> PluginPolicy::adjust(const AbiRequest& request,
                                                        const placement::ChosenPlacement& chosen) {
   if (!has(kAdjust)) return placement::Adjustment();
-  AdjustReply reply{{begin_call()}};
+  AdjustReply reply{{begin_call()}, name_, *request.topology().topology()};
   const placement::Placement& placement = chosen.placement;
   const auto* adjust_request = arguments_->copy_struct(topolet_adjust_request{
       sizeof(topolet_adjust_request), static_cast<std::uint32_t>(chosen.candidate), &request.view(),
       static_cast<std::int32_t>(placement.mode), 0, arguments_->copy(placement.cpus),
       arguments_->copy(placement.withheld), arguments_->copy(chosen.memory)});
   if (const CallStatus asked = call(kAdjust, adjust_request, reply, shown_of(request)); !asked) return asked.failure();
+  warn_of_search_paths(reply.adjustment.added);
   return std::move(reply.adjustment);
+}
+
+void PluginPolicy::warn_of_search_paths(const placement::AddedFields& added) {
+  for (const auto& [variable, value] : added.env) {
+    if (variable != "PATH" && !variable.starts_with("LD_")) continue;
+    if (!warned_of_.insert(variable).second) continue;
+    host_->log().warn(
+        "plugin {} sets the environment variable {} of containers: it decides which programs or "
+        "libraries they run",
+        name_, variable);
+  }
 }
 
 CallStatus PluginPolicy::notify(const ContainerEvent& container_event, const AbiTopology& topology) {

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -118,6 +119,8 @@ class PluginPolicy final {
   template <class Struct, class Function, class Request, class Reply>
   CallStatus call(const Capability<Struct, Function>& capability, const Request* request, Reply& reply,
                   const Shown& shown);
+  /// Logs each variable once that decides which code a container runs.
+  void warn_of_search_paths(const placement::AddedFields& added);
   /// Returns which memory was written to during the call that has just returned; nothing if none was.
   std::optional<CallFailure> check_lent_memory(const Shown& shown, const char* function);
 
@@ -129,6 +132,7 @@ class PluginPolicy final {
   std::vector<placement::TakingAnnotation> taking_annotations_;
   NamesRead names_read_;
   ReasonCodes codes_;
+  std::set<std::string> warned_of_;  ///< variables
   /// The arguments of the running call, filled anew for each. No other plugin is ever lent this memory.
   std::optional<LentBlock> arguments_{std::in_place};
   bool watches_topology_ = false;

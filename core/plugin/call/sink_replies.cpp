@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/base/utf8.hpp"
+#include "core/placement/container_notes.hpp"
 #include "core/plugin/guard/barrier.hpp"
 #include "core/plugin/guard/control_thread.hpp"
 
@@ -57,6 +58,23 @@ std::int32_t set_reason_code(SinkReply& reply, const ReasonCodes& known, topolet
 
 void add_code(std::string& reason, const std::string& code) {
   if (!reason.empty() && !code.empty()) reason += " (" + code + ")";
+}
+
+/// By the PCI address or the name of an OS device.
+bool has_device(const topology::Topology& topology, std::string_view name) {
+  const auto is_address = [name](const topology::PciDevice& device) { return device.address == name; };
+  const auto is_name = [name](const topology::OsDevice& device) { return device.name == name; };
+  return std::any_of(topology.pci_devices.begin(), topology.pci_devices.end(), is_address) ||
+         std::any_of(topology.os_devices.begin(), topology.os_devices.end(), is_name);
+}
+
+/// True for the keys by which the kubelet tells runtimes what to do, and those of Kubernetes and the Container Device
+/// Interface.
+bool is_forbidden_annotation(std::string_view key) {
+  if (key.starts_with("io.kubernetes.") || key.starts_with("cdi.k8s.io/")) return true;
+  const std::size_t slash = key.find('/');
+  const std::string_view domain = slash == std::string_view::npos ? std::string_view() : key.substr(0, slash);
+  return domain == "kubernetes.io" || domain.ends_with(".kubernetes.io");
 }
 
 using Fields = std::vector<std::pair<std::string, std::string>>;
@@ -248,13 +266,18 @@ std::int32_t AdjustReply::add_env(topolet_str name, topolet_str value) {
     return text.ptr != nullptr && bytes_of(text).find(byte) != std::string_view::npos;
   };
   if (!call_abandoned && (has(name, '=') || has(name, '\0') || has(value, '\0'))) {
+    // What follows a '=' may be meant as the value.
+    const topolet_str shown{name.ptr, std::min(name.len, bytes_of(name).find('='))};
     return record_fault(TOPOLET_INVALID,
-                        fmt::format("variable {} has '=' in its name, or a zero byte", sanitize_text(name)));
+                        fmt::format("variable {} has '=' in its name, or a zero byte", sanitize_text(shown)));
   }
   return add_field(*this, adjustment.added.env, "variable", name, value);
 }
 
 std::int32_t AdjustReply::add_annotation(topolet_str key, topolet_str value) {
+  if (!call_abandoned && key.ptr != nullptr && is_forbidden_annotation(bytes_of(key))) {
+    return record_fault(TOPOLET_FORBIDDEN, fmt::format("annotation {} is not a plugin's to set", sanitize_text(key)));
+  }
   return add_field(*this, adjustment.added.annotations, "annotation", key, value);
 }
 
@@ -273,10 +296,37 @@ std::int32_t AdjustReply::add_used_device(topolet_str device) {
                         fmt::format("more than {} used devices, or one of {} bytes; at most {}",
                                     TOPOLET_ADJUST_MAX_DEVICES, device.len, TOPOLET_ADJUST_MAX_KEY));
   }
-  std::string name = sanitize_text(device);
+  const std::string_view name = bytes_of(device);
   if (std::find(used.begin(), used.end(), name) != used.end())
-    return record_fault(TOPOLET_DUPLICATE, fmt::format("device {} is used twice", name));
-  used.push_back(std::move(name));
+    return record_fault(TOPOLET_DUPLICATE, fmt::format("device {} is used twice", sanitize_text(device)));
+  // No fault: what a container was found to use may have been unplugged when it is placed anew.
+  if (!has_device(topology, name)) return TOPOLET_UNKNOWN;
+  used.emplace_back(name);
+  return TOPOLET_OK;
+}
+
+std::int32_t AdjustReply::add_tag(topolet_str key, topolet_str value) {
+  if (call_abandoned) return TOPOLET_LATE;
+  if ((key.ptr == nullptr && key.len != 0) || (value.ptr == nullptr && value.len != 0))
+    return record_fault(TOPOLET_INVALID, "tag is a null pointer");
+  if (key.len == 0) return record_fault(TOPOLET_INVALID, "tag has no key");
+  const std::string prefix = placement::tag_prefix(plugin);
+  if (key.len > TOPOLET_ADJUST_MAX_TAG - prefix.size() || value.len > TOPOLET_ADJUST_MAX_TAG) {
+    return record_fault(TOPOLET_OUT_OF_RANGE,
+                        fmt::format("tag has {} bytes, with '{}', and {}; at most {} are allowed",
+                                    prefix.size() + key.len, prefix, value.len, TOPOLET_ADJUST_MAX_TAG));
+  }
+  if (!is_utf8(bytes_of(key)) || !is_utf8(bytes_of(value)))
+    return record_fault(TOPOLET_INVALID, fmt::format("tag {} is not UTF-8", sanitize_text(key)));
+  Fields& tags = adjustment.added.tags;
+  std::string full_key = prefix;
+  full_key += bytes_of(key);
+  const auto is_this = [&full_key](const auto& tag) { return tag.first == full_key; };
+  if (std::any_of(tags.begin(), tags.end(), is_this))
+    return record_fault(TOPOLET_DUPLICATE, fmt::format("tag {} is set twice", sanitize_text(key)));
+  if (tags.size() >= TOPOLET_ADJUST_MAX_TAGS)
+    return record_fault(TOPOLET_OUT_OF_RANGE, fmt::format("more than {} tags", TOPOLET_ADJUST_MAX_TAGS));
+  tags.emplace_back(std::move(full_key), bytes_of(value));
   return TOPOLET_OK;
 }
 
@@ -390,6 +440,7 @@ Sinks make_sinks() {
   forward<AdjustReply, &AdjustReply::set_reason>(sinks.adjust.reason);
   forward<AdjustReply, &AdjustReply::set_error>(sinks.adjust.error);
   forward<AdjustReply, &AdjustReply::add_used_device>(sinks.adjust.uses);
+  forward<AdjustReply, &AdjustReply::add_tag>(sinks.adjust.tag);
 
   sinks.event.struct_size = sizeof(sinks.event);
   forward<SinkReply, &SinkReply::set_error>(sinks.event.error);

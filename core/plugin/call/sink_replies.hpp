@@ -81,6 +81,8 @@ struct PickReply : SinkReply {
 };
 
 struct AdjustReply : SinkReply {
+  const std::string& plugin;
+  const topology::Topology& topology;
   placement::Adjustment adjustment = {};
 
   std::int32_t set_mems(topolet_set nodes);
@@ -88,6 +90,7 @@ struct AdjustReply : SinkReply {
   std::int32_t add_annotation(topolet_str key, topolet_str value);
   std::int32_t set_reason(topolet_str reason);
   std::int32_t add_used_device(topolet_str device);
+  std::int32_t add_tag(topolet_str key, topolet_str value);
 };
 
 /// The reason that create() gives when it fails.

@@ -142,7 +142,7 @@ typedef enum topolet_status {
   TOPOLET_FAILED = 1,       /* it could not be done; the sink, if there is one, was told why */
   TOPOLET_INVALID = 2,      /* an argument is malformed, such as a null pointer with a length */
   TOPOLET_OUT_OF_RANGE = 3, /* a number is outside its bounds, or a set names an index above 65535 */
-  TOPOLET_UNKNOWN = 4,      /* there is no such candidate */
+  TOPOLET_UNKNOWN = 4,      /* there is no such candidate, entry, device or key */
   TOPOLET_DUPLICATE = 5,    /* the same was set before in this call */
   TOPOLET_LATE = 6,         /* the call, its thread's turn or the instance's life is over: return as soon as possible */
   TOPOLET_THREW = 7,        /* the plugin's own barrier caught an exception; counts as misbehaviour */
@@ -435,7 +435,7 @@ typedef struct topolet_node_demand {
 } topolet_node_demand;
 
 /* Which container has which CPUs, at the time of the decision. The container that is being placed is not in it, nor is
- * what it has or had: see topolet_request.had_cpus. */
+ * what it has or had, whether it is created, resized, moved or repaired: see topolet_request.had_cpus. */
 typedef struct topolet_ledger {
   uint32_t struct_size;
   uint32_t reserved;

@@ -24,6 +24,12 @@ static int32_t adjust(const topolet_instance* instance, const topolet_adjust_req
                       const topolet_adjust_sink* sink) {
   static const uint64_t kWord = 1;
   static const topolet_str kBad = TOPOLET_STR("A=B");
+  static const topolet_str kAddress = TOPOLET_STR("0000:65:00.0");
+  static const topolet_str kUnplugged = TOPOLET_STR("0000:65:00.1");
+  static const topolet_str kOther = TOPOLET_STR("other");
+  static const topolet_str kNotUtf8 = TOPOLET_STR("\xff");
+  static const topolet_str kPath = TOPOLET_STR("PATH");
+  static const topolet_str kPreload = TOPOLET_STR("LD_PRELOAD");
   static char g_long[TOPOLET_ADJUST_MAX_VALUE + 1];
   const topolet_set zero = {&kWord, 1};
   (void)instance;
@@ -44,10 +50,45 @@ static int32_t adjust(const topolet_instance* instance, const topolet_adjust_req
   if (answers("env-bad-name")) return expect(sink->env(sink, kBad, kValue) == TOPOLET_INVALID);
   if (answers("env-no-name")) return expect(sink->env(sink, (topolet_str){NULL, 0}, kValue) == TOPOLET_INVALID);
   if (answers("too-long")) {
-    memset(g_long, 'x', sizeof(g_long));
     return expect(sink->annotation(sink, kName, (topolet_str){g_long, sizeof(g_long)}) == TOPOLET_OUT_OF_RANGE);
   }
-  if (answers("uses-a-device")) return expect(sink->uses(sink, kName) == TOPOLET_OK);
+  if (answers("uses-a-device")) {
+    sink->uses(sink, kName);
+    return expect(sink->uses(sink, kAddress) == TOPOLET_OK);
+  }
+  if (answers("uses-unplugged")) {
+    if (sink->uses(sink, kUnplugged) != TOPOLET_UNKNOWN || sink->uses(sink, kUnplugged) != TOPOLET_UNKNOWN) return 43;
+    return expect(sink->uses(sink, kName) == TOPOLET_OK);
+  }
+  if (answers("tags")) {
+    sink->tag(sink, kName, kValue);
+    return expect(sink->tag(sink, kOther, (topolet_str){NULL, 0}) == TOPOLET_OK);
+  }
+  if (answers("tag-twice")) {
+    sink->tag(sink, kName, kValue);
+    return expect(sink->tag(sink, kName, kValue) == TOPOLET_DUPLICATE);
+  }
+  memset(g_long, 'x', sizeof(g_long));
+  if (answers("tag-no-key")) return expect(sink->tag(sink, (topolet_str){"", 0}, kValue) == TOPOLET_INVALID);
+  if (answers("tag-long-key"))
+    return expect(sink->tag(sink, (topolet_str){g_long, 250}, (topolet_str){NULL, 0}) == TOPOLET_OUT_OF_RANGE);
+  if (answers("tag-long-value"))
+    return expect(sink->tag(sink, kName, (topolet_str){g_long, 257}) == TOPOLET_OUT_OF_RANGE);
+  if (answers("tag-full-length"))
+    return expect(sink->tag(sink, (topolet_str){g_long, 249}, (topolet_str){g_long, 256}) == TOPOLET_OK);
+  if (answers("tag-not-utf8")) return expect(sink->tag(sink, kName, kNotUtf8) == TOPOLET_INVALID);
+  if (answers("tags-too-many")) {
+    char key = 'A';
+    for (; key < 'A' + TOPOLET_ADJUST_MAX_TAGS; ++key) sink->tag(sink, (topolet_str){&key, 1}, kValue);
+    return expect(sink->tag(sink, kName, kValue) == TOPOLET_OUT_OF_RANGE);
+  }
+  if (answers("search-paths")) {
+    sink->env(sink, kPath, kValue);
+    sink->env(sink, kName, kValue);
+    return expect(sink->env(sink, kPreload, kValue) == TOPOLET_OK);
+  }
+  if (g_answer.len > 0 && g_answer.ptr[0] == '+')
+    sink->annotation(sink, (topolet_str){g_answer.ptr + 1, g_answer.len - 1}, kValue);
   if (answers("uses-it-twice")) {
     sink->uses(sink, kName);
     return expect(sink->uses(sink, kName) == TOPOLET_DUPLICATE);

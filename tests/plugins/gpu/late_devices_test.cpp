@@ -13,6 +13,8 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
+using ::testing::Pair;
+using ::testing::SizeIs;
 
 class LateDevices : public GpuPluginTest {
  protected:
@@ -86,8 +88,25 @@ TEST_F(LateDevices, AreUsedAndKnownAgainWhereTheEnvironmentIsNot) {
   function("0000:65:00.2", "3");
   const Request request(machine_, ledger_, with_function("0000:65:00.2"), 2);
   Plugin plugin(topolet_plugin_v1, host_, options());
-  EXPECT_THAT(plugin.adjust(request, 0, set_of({0, 1})).used_devices, ElementsAre("0000:65:00.2"));
-  EXPECT_EQ(verdict({.used_devices = {"0000:65:00.2"}}, set_of({3}), {}, 1).score, 100);
+  const auto adjusted = plugin.adjust(request, 0, set_of({0, 1}));
+  EXPECT_THAT(adjusted.used_devices, IsEmpty()) << "the topology does not show it";
+  EXPECT_THAT(adjusted.tags, ElementsAre(Pair("gpu/late-devices", "0000:65:00.2")));
+  EXPECT_EQ(verdict({.tags = {{"gpu/late-devices", "0000:65:00.2"}}}, set_of({3}), {}, 1).score, 100);
+}
+
+TEST_F(LateDevices, AreKeptInAsManyTagsAsTheyNeed) {
+  std::string all;
+  for (int i = 10; i < 50; ++i) {
+    const std::string address = "0000:65:" + std::to_string(i) + ".2";
+    function(address, "3");
+    all += (all.empty() ? "" : ",") + address;
+  }
+  const Request request(machine_, ledger_, with_function(all), 2);
+  Plugin plugin(topolet_plugin_v1, host_, options());
+  const auto tags = plugin.adjust(request, 0, set_of({0, 1})).tags;
+  EXPECT_THAT(tags, SizeIs(3));
+  const Container again{.tags = {tags.begin(), tags.end()}};
+  EXPECT_THAT(verdict(again, set_of({3}), {}, 1).reason, HasSubstr("40 of 40 devices are local"));
 }
 
 TEST_F(LateDevices, ThatAreNotThereAreNotNamed) {

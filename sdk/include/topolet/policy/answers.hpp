@@ -114,9 +114,10 @@ class Adjustments {
     sink_.annotation(&sink_, borrow(key), borrow(value));
   }
   void reason(std::string_view why) { sink_.reason(&sink_, borrow(why)); }
-  /// Notes a value for the container, shown to all plugins as "ID/`key`".
+  /// Notes a value for the container, shown to all plugins as "ID/`key`". Those that are set in one call take the place
+  /// of all that this plugin has set before.
   void tag(std::string_view key, std::string_view value) { sink_.tag(&sink_, borrow(key), borrow(value)); }
-  /// By PCI address or, without one, the name of the OS device.
+  /// By PCI address or, without one, the name of the OS device; others than the topology's are not kept.
   void uses(std::string_view device) { sink_.uses(&sink_, borrow(device)); }
 
  private:

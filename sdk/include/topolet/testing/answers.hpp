@@ -47,6 +47,7 @@ struct Adjusted {
   std::map<std::string, std::string> env, annotations;
   std::string reason;
   std::vector<std::string> used_devices = {};
+  std::map<std::string, std::string> tags = {};  ///< by "ID/KEY"
 };
 
 namespace sinks {
@@ -204,8 +205,28 @@ struct PickAnswer : Answer<Picked> {
   }
 };
 
+inline bool has_device(const topolet_topology& topology, std::string_view name) {
+  for (const topolet_pci_device& device : pci_devices(topology)) {
+    if (text(device.address) == name) return true;
+  }
+  for (const topolet_os_device& device : os_devices(topology)) {
+    if (text(device.name) == name) return true;
+  }
+  return false;
+}
+
+/// True for annotations that are not a plugin's to set.
+inline bool is_forbidden(std::string_view annotation) {
+  if (annotation.starts_with("io.kubernetes.") || annotation.starts_with("cdi.k8s.io/")) return true;
+  const std::size_t slash = annotation.find('/');
+  const std::string_view domain = slash == std::string_view::npos ? "" : annotation.substr(0, slash);
+  return domain == "kubernetes.io" || domain.ends_with(".kubernetes.io");
+}
+
 struct AdjustAnswer : Answer<Adjusted> {
   topolet_set memory = {};
+  const topolet_topology* topology = nullptr;
+  std::string plugin = {};
 
   std::int32_t set_mems(topolet_set nodes) {
     if (std::exchange(value.bound, true)) return refuse(TOPOLET_DUPLICATE, "mems said twice");
@@ -236,8 +257,24 @@ struct AdjustAnswer : Answer<Adjusted> {
     const auto& known = value.used_devices;
     if (std::find(known.begin(), known.end(), name) != known.end())
       return refuse(TOPOLET_DUPLICATE, "device " + name + " said twice");
+    if (!has_device(*topology, name)) return TOPOLET_UNKNOWN;
     value.used_devices.push_back(std::move(name));
     return TOPOLET_OK;
+  }
+  std::int32_t add_tag(topolet_str key, topolet_str said) {
+    if (key.len == 0) return refuse(TOPOLET_INVALID, "a tag without a key");
+    const std::string name = plugin + "/" + std::string(text(key));
+    if (name.size() > TOPOLET_ADJUST_MAX_TAG || said.len > TOPOLET_ADJUST_MAX_TAG)
+      return refuse(TOPOLET_OUT_OF_RANGE, "tag " + name + " is too long");
+    if (!value.tags.emplace(name, text(said)).second) return refuse(TOPOLET_DUPLICATE, "tag " + name + " set twice");
+    const bool too_many = value.tags.size() > TOPOLET_ADJUST_MAX_TAGS;
+    return too_many ? refuse(TOPOLET_OUT_OF_RANGE, "too many tags") : std::int32_t{TOPOLET_OK};
+  }
+  std::int32_t add_annotation(topolet_str key, topolet_str said) {
+    const std::string_view name = text(key);
+    if (is_forbidden(name))
+      return refuse(TOPOLET_FORBIDDEN, "annotation " + std::string(name) + " is not a plugin's to set");
+    return add(value.annotations, "annotation", key, said);
   }
   std::int32_t add_env(topolet_str name, topolet_str said) {
     const auto has = [](topolet_str in, char byte) { return text(in).find(byte) != std::string_view::npos; };
@@ -317,12 +354,14 @@ inline topolet_adjust_sink sink_into(AdjustAnswer& answer) {
     return answer_of<AdjustAnswer>(to).add_env(name, value);
   };
   sink.annotation = [](const topolet_adjust_sink* to, topolet_str key, topolet_str value) {
-    auto& said = answer_of<AdjustAnswer>(to);
-    return said.add(said.value.annotations, "annotation", key, value);
+    return answer_of<AdjustAnswer>(to).add_annotation(key, value);
   };
   sink.reason = &keep_reason<AdjustAnswer, topolet_adjust_sink>;
   sink.uses = [](const topolet_adjust_sink* to, topolet_str device) {
     return answer_of<AdjustAnswer>(to).add_used_device(device);
+  };
+  sink.tag = [](const topolet_adjust_sink* to, topolet_str key, topolet_str value) {
+    return answer_of<AdjustAnswer>(to).add_tag(key, value);
   };
   return sink;
 }

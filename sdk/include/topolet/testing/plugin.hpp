@@ -87,7 +87,7 @@ class Plugin {
   /// Options that `values` leaves out have their defaults. `others` are options of other plugins, by "ID.OPTION".
   /// `host` must outlive the plugin.
   Plugin(const topolet_plugin_entry& entry, FakeHost& host, const Values& values = {}, const Values& others = {})
-      : host_(host) {
+      : host_(host), id_(text(entry.id)) {
     std::vector<topolet_kv> options;
     std::size_t used = 0;
     for (const topolet_option& option : Array<topolet_option>(entry.options, entry.option_count, entry.option_stride)) {
@@ -193,6 +193,8 @@ class Plugin {
     Set memory;
     for (const topolet_node& node : nodes(*request.view().topology)) memory.insert(node.os_index);
     answer.memory = memory.view();
+    answer.topology = request.view().topology;
+    answer.plugin = id_;
     const topolet_adjust_request asked{sizeof(asked),
                                        static_cast<std::uint32_t>(candidate),
                                        &request.view(),
@@ -258,6 +260,7 @@ class Plugin {
   }
 
   FakeHost& host_;
+  const std::string id_;
   const topolet_instance* instance_ = nullptr;
 };
 

@@ -32,7 +32,8 @@ struct Container {
   Set pod_nodes = {};
   std::vector<std::pair<std::string, std::int64_t>> huge_page_limits = {};  ///< by page size, such as "2MB"
   std::vector<std::string> used_devices = {};
-  std::int64_t pod_memory_request_bytes = 0;  ///< of the whole pod, if its CPU request is known
+  std::int64_t pod_memory_request_bytes = 0;                   ///< of the whole pod, if its CPU request is known
+  std::vector<std::pair<std::string, std::string>> tags = {};  ///< by "ID/KEY"
 };
 
 /// A Container as a plugin sees it.
@@ -68,6 +69,7 @@ class Workload {
     view_.pod_demand = container_.pod_cpu_request_milli > 0 ? &pod_demand_ : nullptr;
     view_.pod_nodes = container_.pod_nodes.view();
     view_.used_devices = strings(container_.used_devices);
+    view_.tags = pairs(container_.tags);
   }
   Workload(const Workload&) = delete;
   Workload& operator=(const Workload&) = delete;
