@@ -1,0 +1,146 @@
+// What policies set besides the CPUs, put together.
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/placement/decision.hpp"
+#include "core/placement/policy.hpp"
+#include "tests/placement/machine.hpp"
+
+namespace topolet::placement {
+namespace {
+
+using testing::besteffort;
+using testing::guaranteed;
+using testing::TestNode;
+
+/// Has no preference, and adjusts as it is told.
+class Adjuster : public Policy {
+ public:
+  Adjuster(std::string name, Result<Adjustment> adjustment)
+      : name_(std::move(name)), adjustment_(std::move(adjustment)) {}
+
+  const std::string& name() const override { return name_; }
+  Result<std::vector<Verdict>> score(const PolicyRequest& request) override {
+    return std::vector<Verdict>(request.candidates.size());
+  }
+  Result<Pick> pick(const PolicyRequest&, std::size_t, const CpuSet&, std::size_t) override { return Pick(); }
+  Result<Adjustment> adjust(const PolicyRequest&, const ChosenPlacement& chosen) override {
+    seen = chosen;
+    return adjustment_;
+  }
+
+  ChosenPlacement seen;
+
+ private:
+  const std::string name_;
+  const Result<Adjustment> adjustment_;
+};
+
+TEST(DecideAdjust, ShowsWhatWasChosenAndTakesWhatIsSaid) {
+  TestNode node("numa:2 core:2 pu:1");
+  const auto adjuster = std::make_shared<Adjuster>(
+      "a", Adjustment{NodeSet{1}, {{{"GPU", "0"}}, {{"seen", "yes"}}}, {}, "memory beside the device"});
+  node.votes = {{adjuster, 1, false}};
+  Workload workload = guaranteed("web", 1);
+  workload.kubelet_mems = NodeSet{1};
+  const Decision decision = node.ask(workload);
+  EXPECT_EQ(adjuster->seen.placement.mode, Mode::kExclusive);
+  EXPECT_EQ(adjuster->seen.placement.cpus, CpuSet{0});
+  EXPECT_EQ(adjuster->seen.memory, NodeSet{1}) << "the kubelet's bound";
+  EXPECT_EQ(decision.placement.mems, NodeSet{1});
+  EXPECT_EQ(decision.placement.added, (AddedFields{{{"GPU", "0"}}, {{"seen", "yes"}}}));
+  EXPECT_NE(decision.reason.find("a: memory beside the device"), std::string::npos) << decision.reason;
+}
+
+TEST(DecideAdjust, IntersectsMemoryAndDropsWhatCannotBe) {
+  TestNode node("numa:3 core:2 pu:1");
+  const auto memory = [](const NodeSet& nodes) { return Adjustment{nodes, {}, {}, ""}; };
+  node.votes = {{std::make_shared<Adjuster>("a", memory(NodeSet{0, 1})), 1, false},
+                {std::make_shared<Adjuster>("b", memory(NodeSet{1, 2})), 1, false},
+                {std::make_shared<Adjuster>("c", memory(NodeSet{2})), 1, false},
+                {std::make_shared<Adjuster>("d", memory(NodeSet{1, 7})), 1, false},
+                {std::make_shared<Adjuster>("e", memory({})), 1, false}};
+  const Decision decision = node.ask(besteffort("web"));
+  EXPECT_EQ(decision.placement.mems, NodeSet{1});
+  EXPECT_EQ(decision.verdicts.dropped,
+            (std::vector<std::string>{"c: binding memory to node 2: it is bound to node 1 already",
+                                      "d: binding memory to nodes 1,7: the container's memory may be on nodes 0-2 only",
+                                      "e: binding memory to no node: it is bound to node 1 already"}));
+}
+
+TEST(DecideAdjust, TellsEachUsedDeviceOnce) {
+  TestNode node("numa:2 core:2 pu:1");
+  const auto using_devices = [](const std::string& name, std::vector<std::string> devices) {
+    Adjustment adjustment;
+    adjustment.used_devices = std::move(devices);
+    return Vote{std::make_shared<Adjuster>(name, std::move(adjustment)), 1, false};
+  };
+  node.votes = {using_devices("a", {"nvme1", "0000:41:00.0"}), using_devices("b", {"0000:41:00.0"})};
+  EXPECT_EQ(node.ask(besteffort("web")).used_devices, (std::vector<std::string>{"0000:41:00.0", "nvme1"}));
+}
+
+TEST(DecideAdjust, PutsTheTagsOfAPolicyInThePlaceOfThoseItSetBefore) {
+  TestNode node("numa:2 core:2 pu:1");
+  using Tags = std::vector<std::pair<std::string, std::string>>;
+  const auto tagging = [](const std::string& name, Tags tags) {
+    Adjustment adjustment;
+    adjustment.added.tags = std::move(tags);
+    return Vote{std::make_shared<Adjuster>(name, std::move(adjustment)), 1, false};
+  };
+  node.votes = {tagging("b", {{"b/z", "2"}, {"b/x", "1"}}), tagging("a", {{"a/x", ""}}), tagging("silent", {})};
+  Workload workload = besteffort("web");
+  const Decision first = node.ask(workload);
+  ASSERT_TRUE(first.tags.has_value());
+  EXPECT_EQ(*first.tags, (SharedStringMap{{"a/x", ""}, {"b/x", "1"}, {"b/z", "2"}}));
+  EXPECT_EQ(first.placement.added.tags, (Tags{{"a/x", ""}, {"b/x", "1"}, {"b/z", "2"}}));
+  workload.tags = {{"a/old", "1"}, {"b/old", "1"}, {"silent/kept", "1"}, {"b2/kept", "1"}};
+  const Decision anew = node.ask(workload);
+  EXPECT_EQ(*anew.tags,
+            (SharedStringMap{{"a/x", ""}, {"b/x", "1"}, {"b/z", "2"}, {"b2/kept", "1"}, {"silent/kept", "1"}}));
+  node.votes = {tagging("silent", {})};
+  EXPECT_FALSE(node.ask(workload).tags.has_value()) << "they stay";
+}
+
+TEST(DecideAdjust, KeepsMemoryOffNodesThatHaveNone) {
+  TestNode node("numa:2 core:2 pu:1");
+  auto without = std::make_shared<topology::Topology>(*node.topology);
+  without->nodes[1].has_memory = false;
+  node.topology = without;
+  node.votes = {{std::make_shared<Adjuster>("a", Adjustment{NodeSet{1}, {}, {}, ""}), 1, false}};
+  EXPECT_TRUE(node.ask(besteffort("web")).placement.mems.empty());
+}
+
+TEST(DecideAdjust, LetsThePodAndThenTheFirstPluginHaveTheLastWord) {
+  TestNode node("numa:1 core:2 pu:1");
+  const auto sets = [](const std::string& value) {
+    return Adjustment{std::nullopt, {{{"MINE", value}, {"NEW", value}}, {{"note", value}, {"kept", value}}}, {}, ""};
+  };
+  node.votes = {{std::make_shared<Adjuster>("a", sets("a")), 1, false},
+                {std::make_shared<Adjuster>("b", sets("b")), 1, false}};
+  Workload workload = besteffort("web");
+  workload.env = {{"MINE", "secret"}};
+  workload.annotations = {{"kept", "as it is"}};
+  const Decision decision = node.ask(workload);
+  EXPECT_EQ(decision.placement.added, (AddedFields{{{"NEW", "a"}}, {{"note", "a"}}}));
+  EXPECT_EQ(decision.verdicts.dropped,
+            (std::vector<std::string>{
+                "a: variable MINE: the pod sets it itself", "a: annotation kept: the pod sets it itself",
+                "b: variable MINE: the pod sets it itself", "b: variable NEW: another plugin has set it",
+                "b: annotation note: another plugin has set it", "b: annotation kept: the pod sets it itself"}));
+}
+
+TEST(DecideAdjust, CostsALostVoteOrADenialWhereItFails) {
+  TestNode node("numa:1 core:2 pu:1");
+  node.votes = {{std::make_shared<Adjuster>("a", Error{Code::kUnavailable, "no idea"}), 1, false}};
+  const Decision open = node.ask(besteffort("web"));
+  EXPECT_FALSE(open.denied);
+  EXPECT_EQ(open.lost_votes, std::vector<std::string>{"a"});
+  node.votes[0].fail_closed = true;
+  EXPECT_TRUE(node.ask(besteffort("web")).denied);
+}
+
+}  // namespace
+}  // namespace topolet::placement
