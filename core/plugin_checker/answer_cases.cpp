@@ -28,6 +28,9 @@ constexpr std::chrono::milliseconds kSoon{1000};
 constexpr int kDeadlineMs = 50;
 /// How often each call is timed.
 constexpr int kTimed = 3;
+/// How often threads are looked at, and how far apart.
+constexpr int kLooks = 20;
+constexpr std::chrono::milliseconds kBetweenLooks{5};
 /// So much of the answers, to each third request, is compared between processes.
 constexpr std::size_t kComparedBytes = 1 << 20;
 constexpr std::size_t kComparedRequests = 3;
@@ -251,6 +254,14 @@ class CallTimes {
   std::map<std::string, Taken> least_;
 };
 
+bool some_thread_never_waits() {
+  for (int i = 0; i < kLooks; ++i) {
+    if (!another_thread_is_running()) return false;
+    std::this_thread::sleep_for(kBetweenLooks);
+  }
+  return true;
+}
+
 Outcome is_in_time(const CaseInput& input) {
   return with_instance(input, [&](const PluginUnderTest&, plugin::PluginPolicy& plugin) {
     CallTimes times;
@@ -273,6 +284,9 @@ Outcome is_in_time(const CaseInput& input) {
           fmt::format("{:.0f} ms of CPU time and {:.0f} ms by the clock in {}: with the default of "
                       "placement.deadline-ms, {}, its vote is lost",
                       taken.cpu_ms, taken.ms, call, kDeadlineMs));
+    }
+    if (some_thread_never_waits()) {
+      return Outcome::warned("a thread of it does not wait, and uses a CPU while nothing is asked");
     }
     return Outcome::passed(fmt::format("{} calls", times.least().size()));
   });

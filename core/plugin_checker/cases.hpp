@@ -41,6 +41,8 @@ inline constexpr const char* kForkCase = "fork";
 std::vector<Case> load_cases();
 /// Returns the cases about a plugin's answers.
 std::vector<Case> answer_cases();
+/// Returns the cases about what an instance leaves to the next one.
+std::vector<Case> state_cases();
 /// Returns the cases about what a plugin must leave alone: the process, its output, others' secrets.
 std::vector<Case> neighbourhood_cases();
 

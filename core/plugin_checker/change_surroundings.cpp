@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <string_view>
 #include <utility>
 
 #include "core/plugin_checker/random_request.hpp"
@@ -58,6 +59,12 @@ void keep_one_cpu() {
   }
 }
 
+/// Where this process may: for itself only.
+void rename_host() {
+  constexpr std::string_view kName = "other";
+  if (::unshare(CLONE_NEWUTS) == 0) static_cast<void>(::sethostname(kName.data(), kName.size()));
+}
+
 }  // namespace
 
 void change_surroundings(std::uint64_t seed) {
@@ -65,6 +72,7 @@ void change_surroundings(std::uint64_t seed) {
   move_memory(rng);
   change_environment();
   keep_one_cpu();
+  rename_host();
 }
 
 }  // namespace topolet::plugin_checker

@@ -5,7 +5,8 @@
 
 namespace topolet::plugin_checker {
 
-/// Changes where memory lies and what it holds before it is written, the environment, and the CPUs that may be used.
+/// Changes where memory lies and what it holds before it is written, the environment, the CPUs that may be used,
+/// and the name of the host.
 /// Before a plugin is loaded.
 void change_surroundings(std::uint64_t seed);
 

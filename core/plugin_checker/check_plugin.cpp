@@ -20,7 +20,7 @@ namespace {
 
 std::vector<Case> all_cases() {
   std::vector<Case> cases = load_cases();
-  for (std::vector<Case>& more : std::array{answer_cases(), neighbourhood_cases()}) {
+  for (std::vector<Case>& more : std::array{answer_cases(), state_cases(), neighbourhood_cases()}) {
     std::move(more.begin(), more.end(), std::back_inserter(cases));
   }
   return cases;

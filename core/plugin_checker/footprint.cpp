@@ -1,10 +1,13 @@
 #include "core/plugin_checker/footprint.hpp"
 
 #include <malloc.h>
+#include <unistd.h>
 
 #include <ctime>
 #include <filesystem>
+#include <fstream>
 #include <iterator>
+#include <string>
 
 #include "core/base/resident_memory.hpp"
 
@@ -29,6 +32,19 @@ Footprint measure_footprint() {
   const struct mallinfo2 heap = ::mallinfo2();
   const std::size_t kept = heap.uordblks + heap.hblkhd;
   return {count_files("/proc/self/fd"), count_files("/proc/self/task"), kept, kept > 0 ? resident_bytes() : 0};
+}
+
+bool another_thread_is_running() {
+  const std::string own = std::to_string(::gettid());
+  for (const auto& thread : std::filesystem::directory_iterator("/proc/self/task")) {
+    if (thread.path().filename() == own) continue;
+    std::string text;
+    std::getline(std::ifstream(thread.path() / "stat"), text);
+    // Behind the name, which may have any characters.
+    const std::size_t name_end = text.rfind(") ");
+    if (name_end != std::string::npos && text.compare(name_end + 2, 1, "R") == 0) return true;
+  }
+  return false;
 }
 
 double cpu_ms() {

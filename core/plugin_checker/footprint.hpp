@@ -17,6 +17,9 @@ struct Footprint {
 
 Footprint measure_footprint();
 
+/// True if a thread of this process besides the calling one is running, or would be if there were a CPU for it.
+bool another_thread_is_running();
+
 /// Returns the CPU time that this process has used, in milliseconds.
 double cpu_ms();
 

@@ -79,8 +79,17 @@ void play_rounds(plugin::PluginPolicy& plugin, TestRequest& test_request, int fi
   }
 }
 
+std::size_t count_saved(store::PluginStateStore& state, const std::string& plugin) {
+  const auto count = state.count(plugin);
+  return count ? *count : 0;
+}
+
 Outcome keeps_no_memory(const CaseInput& input) {
-  return with_instance(input, [&](const PluginUnderTest&, plugin::PluginPolicy& plugin) {
+  return with_instance(input, [&](const PluginUnderTest& plugin_under_test, plugin::PluginPolicy&) {
+    const auto state = std::make_shared<plugin::InMemoryPluginState>();
+    const auto created = plugin_under_test.create_with(make_silent_log(), state);
+    if (!created) return Outcome::failed({"an instance", created.error().message});
+    plugin::PluginPolicy& plugin = **created;
     const std::vector<Testbed> testbeds = make_testbeds();
     const auto smallest = std::min_element(
         testbeds.begin(), testbeds.end(),
@@ -88,6 +97,7 @@ Outcome keeps_no_memory(const CaseInput& input) {
     TestRequest test_request = test_requests_on(*smallest, input.seed).front();
     play_rounds(plugin, test_request, 0, kWarmUpRounds, input.progress);
     const Footprint before = measure_footprint();
+    const std::size_t saved_before = count_saved(*state, plugin.name());
     play_rounds(plugin, test_request, kWarmUpRounds, kRounds, input.progress);
     const Footprint grown = measure_footprint().grown_since(before);
     const std::string what = fmt::format("{} containers that came and went", kRounds);
@@ -96,6 +106,10 @@ Outcome keeps_no_memory(const CaseInput& input) {
     }
     if (grown.threads > 0) {
       return Outcome::failed({"no thread left by " + what, fmt::format("{} more than before", grown.threads)});
+    }
+    if (const std::size_t saved = count_saved(*state, plugin.name()); saved > saved_before + kRounds / 2) {
+      return Outcome::failed({"what it saves of a container to be removed when the container is released",
+                              fmt::format("{} values more in its state after {}", saved - saved_before, what)});
     }
     if (grown.kept_bytes > kHeapBytesAllowed || grown.resident_bytes > kResidentBytesAllowed) {
       return Outcome::failed({fmt::format("at most {} KiB of heap and {} MiB resident more after {}",

@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -78,7 +79,8 @@ Readings read_descriptors() {
     if (::fstat(fd, &status) != 0) continue;
     const int flags = ::fcntl(fd, F_GETFL);
     found[fmt::format("descriptor {}", fd)] =
-        fmt::format("{} (inode {}{}{})", link_at(fmt::format("/proc/self/fd/{}", fd)), status.st_ino,
+        fmt::format("{} (inode {}{}{}{})", link_at(fmt::format("/proc/self/fd/{}", fd)), status.st_ino,
+                    (::fcntl(fd, F_GETFD) & FD_CLOEXEC) != 0 ? ", closed by exec" : "",
                     (flags & O_NONBLOCK) != 0 ? ", non-blocking" : "", (flags & O_ASYNC) != 0 ? ", with signals" : "");
   }
   return found;
@@ -223,8 +225,14 @@ void add_status(std::initializer_list<std::string_view> names, Readings& found) 
 
 Readings read_identity() {
   Readings found;
-  add_status({"Uid", "Gid", "Groups", "CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb", "NoNewPrivs", "Seccomp"},
+  add_status({"Uid", "Gid", "Groups", "CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb", "NoNewPrivs", "Seccomp",
+              "Seccomp_filters", "TracerPid"},
              found);
+  utsname names{};
+  if (::uname(&names) == 0) found["the name of the host"] = names.nodename;
+  found["the mounts"] =
+      fmt::format("those with the hash {:x}", std::hash<std::string>()(content_of("/proc/self/mountinfo")));
+  found["the command line"] = content_of("/proc/self/cmdline");
   found["the name of the process"] = content_of("/proc/self/comm");
   found["the name of the thread"] = content_of("/proc/thread-self/comm");
   found["the personality"] = fmt::format("{:#x}", ::personality(0xffffffffUL));
