@@ -24,6 +24,7 @@
 #include "core/cli/simulate_options.hpp"
 #include "core/cli/simulate_record.hpp"
 #include "core/cli/table.hpp"
+#include "core/plugin/call/kept_page.hpp"
 #include "core/plugin/guard/crash_mark.hpp"
 #include "core/replay/replay.hpp"
 #include "core/simulate/simulation.hpp"
@@ -357,6 +358,7 @@ int run(const std::vector<std::string>& arguments) {
     return usage_error(kProgram, "no workload given; name a file with --workload, or - for standard input; see --help");
   // A plugin that crashes is to be named, as topoletd names it.
   plugin::record_crashes_to(-1, kProgram);
+  plugin::introduce_host_as("topolet simulate");
   // A line of a plugin is not to be taken for a result.
   if (!keep_output_apart()) {
     print_error_line(fmt::format("{}: no descriptor is left to keep the output apart from plugins", kProgram));

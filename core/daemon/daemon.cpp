@@ -311,6 +311,7 @@ Status Daemon::make_engine(const config::Options& options, const config::RawConf
   engine_ = std::make_unique<engine::Engine>(std::move(settings), engine_deps(topology, std::move(machine), rules));
   front_ = std::make_unique<cri::CriFront>(cri::CriFront::Deps{*engine_, demand_rules, *log_});
   if (Status started = engine_->start(); !started) return started;
+  plugins_->wake_by([engine = engine_.get()](std::chrono::milliseconds until) { engine->tick_plugins_in(until); });
   watch_->start(topology,
                 {.on_change = [this](engine::Engine::Machine now) { engine_->change_machine(std::move(now)); },
                  .on_flicker = [this] { engine_->verify_cpusets(); }});

@@ -45,8 +45,9 @@ void Daemon::publish(std::shared_ptr<const plugin::ContainerEvent> container_eve
 }
 
 std::vector<plugin::MoveRequest> Daemon::tick(const replay::Recorder::MakeView& view) {
-  const auto tick_plugins = [this](const replay::Recorder::MakeView& seen) { return plugins_->tick(seen); };
-  return recorder_ ? recorder_->run_tick(view, tick_plugins) : tick_plugins(view);
+  std::vector<std::string> woken;
+  const auto tick_plugins = [&](const replay::Recorder::MakeView& seen) { return plugins_->tick(seen, &woken); };
+  return recorder_ ? recorder_->run_tick(view, tick_plugins, &woken) : tick_plugins(view);
 }
 
 }  // namespace topolet::daemon

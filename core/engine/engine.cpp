@@ -327,6 +327,12 @@ Status Engine::start() {
   return {};
 }
 
+void Engine::tick_plugins_in(std::chrono::milliseconds delay) {
+  impl_->loop->after(delay, [this] {
+    if (impl_->reconciled) impl_->tick_plugins();
+  });
+}
+
 bool Engine::stop() { return impl_->stop(); }
 
 Result<EngineSummary> Engine::summary(std::chrono::milliseconds patience) {

@@ -178,6 +178,8 @@ class Engine final : public operations::OperationHandler {
   /// start or change containers wait for that; while the runtime does not answer they are rejected. An error if the
   /// store could not be read.
   Status start();
+  /// Has the plugins that are due by then called for a tick when `delay` has passed. Any thread, until stop().
+  void tick_plugins_in(std::chrono::milliseconds delay);
   /// Ends the loop, and writes what waits to be written. Calls still held are answered UNAVAILABLE by being dropped.
   /// False if the store does not return: then neither this nor the store may be destroyed, see Writer::stop().
   bool stop();

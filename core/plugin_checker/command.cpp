@@ -7,6 +7,7 @@
 
 #include "core/base/escape.hpp"
 #include "core/base/exit_status.hpp"
+#include "core/plugin/call/kept_page.hpp"
 #include "core/plugin_checker/check_plugin.hpp"
 
 namespace topolet::plugin_checker {
@@ -56,6 +57,7 @@ int run(const std::string& command, const std::vector<std::string>& arguments) {
   if (given.count("list") > 0) return list();
   if (file.empty()) throw po::error("name the plugin's file: " + command + " FILE.so");
   if (time_limit_s == 0) throw po::error("--time-limit must be at least 1 second");
+  plugin::introduce_host_as("topolet plugin check");
   options.file = file;
   options.time_limit = std::chrono::seconds(time_limit_s);
   return check_plugin(options, std::cout);

@@ -169,10 +169,11 @@ Status RecordWriter::add_event(const Moment& at, const plugin::ContainerEvent& c
 }
 
 Status RecordWriter::add_tick(const Moment& at, const plugin::TickSnapshot& seen,
-                              const std::vector<plugin::MoveRequest>& moves) {
+                              const std::vector<plugin::MoveRequest>& moves, const std::vector<std::string>& woken) {
   if (Status known = see_machine(at, seen.topology); !known) return known;
   Json line{{"op", op::kTick}, {"steady_ms", at.steady.count()}};
   line["ledger"] = ledger_.changes(seen.ledger, names());
+  if (!woken.empty()) line["woken"] = woken;
   if (!moves.empty()) line["moves"] = to_json(moves);
   return append(at, std::move(line));
 }

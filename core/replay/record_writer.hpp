@@ -53,7 +53,9 @@ class RecordWriter {
   Status add_decision(const Moment& at, const placement::PolicyRequest& request, const placement::PlacementRules& rules,
                       const NotedDecision& made);
   Status add_event(const Moment& at, const plugin::ContainerEvent& container_event);
-  Status add_tick(const Moment& at, const plugin::TickSnapshot& seen, const std::vector<plugin::MoveRequest>& moves);
+  /// `woken`: the plugins that wanted it.
+  Status add_tick(const Moment& at, const plugin::TickSnapshot& seen, const std::vector<plugin::MoveRequest>& moves,
+                  const std::vector<std::string>& woken);
   Status add_state(const Moment& at, const StateAccess& access);
   /// Adds an operation of a kind that `topolet simulate` knows, with its outcome. Annotations that nobody reads are
   /// left out; a create has the environment that the decision about it read.

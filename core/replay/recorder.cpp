@@ -227,7 +227,8 @@ void Recorder::add_operation(placement::ContainerKey key, std::function<Json()> 
                                  RecordWriter& writer) { return writer.add_operation(at, key, make_line()); });
 }
 
-std::vector<plugin::MoveRequest> Recorder::run_tick(const MakeView& view, const Tick& tick) {
+std::vector<plugin::MoveRequest> Recorder::run_tick(const MakeView& view, const Tick& tick,
+                                                    const std::vector<std::string>* woken) {
   const Moment at = now(queue_->options.clock);
   const auto stand = [this](std::optional<std::chrono::steady_clock::time_point> stands_at) {
     MutexLock lock(queue_->mutex);
@@ -239,7 +240,8 @@ std::vector<plugin::MoveRequest> Recorder::run_tick(const MakeView& view, const 
   stand(std::nullopt);
   if (seen != nullptr) {
     queue_->push(kBytesOfLine + bytes_of(seen->ledger),
-                 [at, seen, moves](RecordWriter& writer) { return writer.add_tick(at, *seen, moves); });
+                 [at, seen, moves, names = woken == nullptr ? std::vector<std::string>() : *woken](
+                     RecordWriter& writer) { return writer.add_tick(at, *seen, moves, names); });
   }
   return moves;
 }

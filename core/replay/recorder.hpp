@@ -62,9 +62,10 @@ class Recorder {
 
   using MakeView = std::function<std::shared_ptr<const plugin::TickSnapshot>()>;
   using Tick = std::function<std::vector<plugin::MoveRequest>(const MakeView& view)>;
-  /// Runs the tick, and notes it if a plugin was due. Time stands meanwhile for who uses clock(): so that the same
-  /// plugins are due when it is replayed.
-  std::vector<plugin::MoveRequest> run_tick(const MakeView& view, const Tick& tick);
+  /// Runs the tick, and notes it if a plugin was due. `woken`: who wanted it, once it has run. Time stands meanwhile
+  /// for who uses clock(): so that the same plugins are due when it is replayed.
+  std::vector<plugin::MoveRequest> run_tick(const MakeView& view, const Tick& tick,
+                                            const std::vector<std::string>* woken = nullptr);
   /// For who runs the ticks.
   Clock clock() const;
 

@@ -67,7 +67,10 @@ class Policies {
   }
 
   std::vector<plugin::MoveRequest> tick(std::chrono::milliseconds steady,
-                                        const std::shared_ptr<const plugin::TickSnapshot>& seen) {
+                                        const std::shared_ptr<const plugin::TickSnapshot>& seen,
+                                        const std::vector<std::string>& woken) {
+    for (const plugin::PluginVote& vote : votes_)
+      vote.plugin->set_wants_tick(std::find(woken.begin(), woken.end(), vote.name) != woken.end());
     *now_ = std::chrono::steady_clock::time_point(steady);
     return thread_.tick(votes_, [seen] { return seen; });
   }
@@ -250,7 +253,9 @@ class Player {
     seen->ledger = ledger_.apply(line.at("ledger"));
     ++result_.ticks;
     const auto recorded = from_json<std::vector<plugin::MoveRequest>>(line.value("moves", Json::array()));
-    const auto moves = policies_->tick(std::chrono::milliseconds(line.at("steady_ms").get<std::int64_t>()), seen);
+    const auto woken = line.value("woken", std::vector<std::string>());
+    const auto moves =
+        policies_->tick(std::chrono::milliseconds(line.at("steady_ms").get<std::int64_t>()), seen, woken);
     if (moves == recorded) return;
     const auto describe = [](const plugin::MoveRequest& move) {
       return fmt::format("policy {} asks for a move of {}/{} ({})", move.plugin, move.key.pod_uid, move.key.name,

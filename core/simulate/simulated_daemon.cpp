@@ -68,8 +68,11 @@ struct SimulatedDaemon::Run {
   }
 
   std::vector<plugin::MoveRequest> tick(const replay::Recorder::MakeView& view) {
-    const auto tick_policies = [this](const replay::Recorder::MakeView& seen) { return policies->tick(votes, seen); };
-    return recorder ? recorder->run_tick(view, tick_policies) : tick_policies(view);
+    std::vector<std::string> woken;
+    const auto tick_policies = [&](const replay::Recorder::MakeView& seen) {
+      return policies->tick(votes, seen, &woken);
+    };
+    return recorder ? recorder->run_tick(view, tick_policies, &woken) : tick_policies(view);
   }
 
   std::vector<engine::Observer*> observers() {

@@ -11,6 +11,7 @@
 namespace topolet::testing {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -73,6 +74,37 @@ TEST_F(LivesTest, NamesThePluginWhoseDestroyThrows) {
   EXPECT_TRUE(rig_.reload().ok());
   EXPECT_TRUE(rig_.logs("plugin outlives: destroy threw: the last of it")) << rig_.log();
   EXPECT_EQ(rig_.stop(), 0);
+}
+
+TEST_F(LivesTest, KeepsWhatAPluginReadsOfItsStateInTheRecordAndNotWithTheDecision) {
+  const std::string record = rig_.file("record");
+  rig_.configure("enable = outlives\n[outlives]\nhow = reads\nnotes = " + rig_.file("notes"), "", "record = " + record);
+  ASSERT_TRUE(rig_.start()) << rig_.log();
+  EXPECT_TRUE(rig_.create("web").ok());
+  EXPECT_EQ(rig_.stop(), 0);
+  std::ifstream in(record);
+  const std::string recorded{std::istreambuf_iterator<char>(in), {}};
+  const auto pod = recorded.find(R"({"op":"run_pod")");
+  ASSERT_NE(pod, std::string::npos);
+  EXPECT_NE(recorded.find(R"({"op":"state","plugin":"outlives","get":"name")", pod), std::string::npos);
+  EXPECT_NE(recorded.find("canary of the state"), std::string::npos);
+  EXPECT_THAT(rig_.query("SELECT count(*) FROM plugin_state WHERE instr(value, 'canary') > 0"), ElementsAre("1"));
+  const auto searches = rig_.query(
+      "SELECT 'SELECT count(*) FROM \"' || t.name || '\" WHERE instr(CAST(\"' || c.name || '\" AS TEXT), ''canary'') > "
+      "0' "
+      "FROM sqlite_master t JOIN pragma_table_info(t.name) c WHERE t.type = 'table' AND t.name <> 'plugin_state'");
+  EXPECT_FALSE(searches.empty());
+  for (const std::string& search : searches) EXPECT_THAT(rig_.query(search), ElementsAre("0")) << search;
+}
+
+TEST_F(LivesTest, CallsAPluginForATickWhenItWantsOne) {
+  rig_.configure("enable = wakes\n[wakes]\nnotes = " + rig_.file("notes"));
+  ASSERT_TRUE(rig_.start()) << rig_.log();
+  EXPECT_TRUE(rig_.eventually([this] { return notes().size() >= 5 * std::string("tick\n").size(); })) << rig_.log();
+  EXPECT_TRUE(rig_.reload().ok());
+  const std::string before = notes();
+  EXPECT_TRUE(rig_.eventually([&] { return notes().size() > before.size(); })) << "the new instance too";
+  EXPECT_EQ(rig_.stop(), 0) << rig_.log();
 }
 
 }  // namespace

@@ -118,6 +118,20 @@ TEST(PluginHost, IsLateOnceItsLifeIsOverAndForEver) {
   EXPECT_EQ(view->get_capability(view, TOPOLET_STR(TOPOLET_STATE_ID)), values);
 }
 
+TEST(PluginHost, SaysWhichProgramItIs) {
+  const auto text = [](topolet_str view) { return std::string(view.ptr, view.len); };
+  const PluginHost host("any", make_silent_log(), nullptr);
+  EXPECT_EQ(host.view()->struct_size, sizeof(topolet_host));
+  EXPECT_EQ(host.view()->abi_minor, TOPOLET_ABI_MINOR);
+  EXPECT_EQ(text(host.view()->name), "topoletd");
+  EXPECT_THAT(text(host.view()->version), ::testing::MatchesRegex("[0-9]+\\.[0-9]+.*"));
+  introduce_host_as("topolet simulate");
+  const PluginHost later("any", make_silent_log(), nullptr);
+  introduce_host_as("topoletd");
+  EXPECT_EQ(text(later.view()->name), "topolet simulate");
+  EXPECT_EQ(text(host.view()->name), "topoletd");
+}
+
 TEST(PluginHost, LetsStateBeWrittenOnTheThreadOfTheCallOnly) {
   PluginHost host("any", make_silent_log(), std::make_shared<InMemoryPluginState>());
   PluginHost other("any", make_silent_log(), std::make_shared<InMemoryPluginState>());
@@ -165,6 +179,15 @@ TEST(PluginHost, GivesSixtyFourKibibytesInADecisionAndNoMore) {
   const auto first = said.find("reads: reads more than 65536 bytes of its state in a decision");
   EXPECT_NE(first, std::string::npos);
   EXPECT_EQ(said.find("in a decision", first + 70), std::string::npos) << "it is told once: " << said;
+}
+
+TEST_F(Outlives, ItsReadsAreLimitedInEachDecisionAnew) {
+  PolicyThread thread({.deadline = milliseconds(10'000), .decision_time = milliseconds(20'000), .clock = {}});
+  const std::vector<PluginVote> asked{vote(start("reads"))};
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_THAT(thread.run_as<Answers>(asked, ask_all(two_node_request())), ElementsAre("name 0 half 0 half 1"));
+  }
+  EXPECT_THAT(lines_.str(), HasSubstr("outlives: reads more than 65536 bytes of its state in a decision"));
 }
 
 /// Says in score() what a sink of a call that has returned, or of another function, answers.

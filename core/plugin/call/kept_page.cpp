@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <new>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -12,6 +13,8 @@
 
 namespace topolet::plugin {
 namespace {
+
+std::atomic<const char*> g_host_name = "topoletd";
 
 /// What the instances of one plugin are shown, as it lies in memory.
 struct Shown {
@@ -24,16 +27,13 @@ struct Shown {
 
 class KeptPage {
  public:
-  KeptPage(const HostIdentity& identity, const HostFunctions& functions)
-      : pages_(sizeof(Shown) + identity.name.size() + identity.version.size()) {
+  KeptPage(std::string_view name, const HostFunctions& functions) : pages_(sizeof(Shown) + name.size()) {
     auto* const shown = new (pages_.data()) Shown{functions, make_sinks(), {}};
-    char* const texts = reinterpret_cast<char*>(pages_.data() + sizeof(Shown));  // NOLINT
-    char* const version = std::copy(identity.name.begin(), identity.name.end(), texts);
-    std::copy(identity.version.begin(), identity.version.end(), version);
+    char* const own_name = reinterpret_cast<char*>(pages_.data() + sizeof(Shown));  // NOLINT
+    std::copy(name.begin(), name.end(), own_name);
     for (std::size_t i = 0; i < Shown::kHosts; ++i) {
-      shown->hosts[i] = {sizeof(topolet_host),      TOPOLET_ABI_MINOR,
-                         &links_[i],                functions.get_capability,
-                         {texts, identity.name.size()}, {version, identity.version.size()}};
+      shown->hosts[i] = {sizeof(topolet_host),     TOPOLET_ABI_MINOR,       &links_[i],
+                         functions.get_capability, {own_name, name.size()}, TOPOLET_STR(TOPOLET_VERSION)};
       links_[i].show(shown->functions);
     }
     pages_.forbid_writing();
@@ -55,7 +55,7 @@ class KeptPage {
 };
 
 struct KeptPages {
-  using Key = std::pair<std::string, HostIdentity>;
+  using Key = std::pair<std::string, std::string>;  ///< the plugin, and the name that it is told
 
   Mutex mutex;
   std::map<Key, std::vector<std::unique_ptr<KeptPage>>> pages TOPOLET_GUARDED_BY(mutex);
@@ -82,12 +82,14 @@ void HostLink::end() {
   host_ = nullptr;
 }
 
-KeptByPlugin kept_by_new_instance(const std::string& plugin, const HostIdentity& identity,
-                                  const HostFunctions& functions) {
+void introduce_host_as(const char* name) { g_host_name = name; }
+
+KeptByPlugin kept_by_new_instance(const std::string& plugin, const HostFunctions& functions) {
   KeptPages& kept = kept_pages();
+  const std::string name = g_host_name.load();
   MutexLock lock(kept.mutex);
-  auto& pages = kept.pages[{plugin, identity}];
-  if (pages.empty() || pages.back()->is_full()) pages.push_back(std::make_unique<KeptPage>(identity, functions));
+  auto& pages = kept.pages[{plugin, name}];
+  if (pages.empty() || pages.back()->is_full()) pages.push_back(std::make_unique<KeptPage>(name, functions));
   return pages.back()->take();
 }
 

@@ -4,6 +4,7 @@
 #include <topolet/abi.h>
 #include <topolet/log.h>
 #include <topolet/state.h>
+#include <topolet/wake.h>
 
 #include <array>
 #include <atomic>
@@ -17,19 +18,16 @@ namespace topolet::plugin {
 
 class PluginHost;
 
-/// The name and the version by which a host introduces itself to plugins.
-struct HostIdentity {
-  std::string name = "topoletd";
-  std::string version;
-
-  friend auto operator<=>(const HostIdentity&, const HostIdentity&) = default;
-};
+/// Sets the name by which this program introduces itself to plugins whose instances are made from now on; without, it
+/// is "topoletd". `name` must outlive the process.
+void introduce_host_as(const char* name);
 
 /// The functions of the host that are the same for every instance.
 struct HostFunctions {
   const void* (*get_capability)(const topolet_host* host, topolet_str id);
   topolet_log log;
   topolet_state state;
+  topolet_wake wake;
 };
 
 /// Leads from the host that one instance is shown to the PluginHost that answers, as long as that lives. Itself it
@@ -75,7 +73,6 @@ struct KeptByPlugin {
 };
 
 /// Returns it for a new instance of `plugin`, on a page with those of its earlier ones. Throws std::bad_alloc.
-KeptByPlugin kept_by_new_instance(const std::string& plugin, const HostIdentity& identity,
-                                  const HostFunctions& functions);
+KeptByPlugin kept_by_new_instance(const std::string& plugin, const HostFunctions& functions);
 
 }  // namespace topolet::plugin

@@ -79,12 +79,11 @@ PluginHost::StateWriteScope::StateWriteScope(PluginHost& host) : outer_(std::exc
 
 PluginHost::StateWriteScope::~StateWriteScope() { t_state_writer = outer_; }
 
-PluginHost::PluginHost(std::string plugin, std::shared_ptr<Log> log, std::shared_ptr<store::PluginStateStore> state,
-                       const HostIdentity& identity)
+PluginHost::PluginHost(std::string plugin, std::shared_ptr<Log> log, std::shared_ptr<store::PluginStateStore> state)
     : plugin_(std::move(plugin)),
       log_(std::move(log)),
       state_(std::move(state)),
-      kept_(kept_by_new_instance(plugin_, identity, functions())) {
+      kept_(kept_by_new_instance(plugin_, functions())) {
   kept_.link->begin(*this, state_ != nullptr);
 }
 
@@ -94,7 +93,8 @@ const HostFunctions& PluginHost::functions() {
   static constexpr HostFunctions kFunctions = {
       &get_capability,
       {sizeof(topolet_log), 0, &write_log},
-      {sizeof(topolet_state), 0, &get_state, &next_state, &set_state, &remove_state}};
+      {sizeof(topolet_state), 0, &get_state, &next_state, &set_state, &remove_state},
+      {sizeof(topolet_wake), 0, &tick_soon}};
   return kFunctions;
 }
 
@@ -102,6 +102,7 @@ const void* PluginHost::get_capability(const topolet_host* host, topolet_str id)
   const HostLink& link = link_of(host);
   if (id.ptr == nullptr) return nullptr;
   if (topolet_str_is(id, TOPOLET_LOG_ID)) return &link.functions().log;
+  if (topolet_str_is(id, TOPOLET_WAKE_ID)) return &link.functions().wake;
   if (topolet_str_is(id, TOPOLET_STATE_ID) && link.has_state()) return &link.functions().state;
   return nullptr;
 }
@@ -115,6 +116,32 @@ void PluginHost::write_log(const topolet_host* host, std::int32_t level, topolet
   if (!dropped) return;
   if (*dropped > 0) self.log_->warn("{}: {} log lines were dropped", self.plugin_, *dropped);
   self.log_->log(spdlog_level(level), "{}: {}", self.plugin_, sanitize_text(message));
+}
+
+std::int32_t PluginHost::tick_soon(const topolet_host* host) {
+  const HostLink::Visit visit(link_of(host));
+  if (visit.host() == nullptr) return TOPOLET_LATE;
+  PluginHost& self = *visit.host();
+  if (self.wants_tick_.exchange(true)) return TOPOLET_OK;
+  MutexLock lock(self.wake_mutex_);
+  if (!self.wake_) return TOPOLET_OK;
+  const auto now = std::chrono::steady_clock::now();
+  const auto due = self.last_tick_ ? *self.last_tick_ + std::chrono::milliseconds(TOPOLET_TICK_MIN_MS) : now;
+  self.wake_(std::max(std::chrono::ceil<std::chrono::milliseconds>(due - now), std::chrono::milliseconds(0)));
+  return TOPOLET_OK;
+}
+
+bool PluginHost::begin_tick() {
+  MutexLock lock(wake_mutex_);
+  last_tick_ = std::chrono::steady_clock::now();
+  return wants_tick_.exchange(false);
+}
+
+void PluginHost::wake_by(Wake wake) {
+  MutexLock lock(wake_mutex_);
+  wake_ = std::move(wake);
+  // What it wanted before, when it was created, is due at once.
+  if (wake_ && wants_tick_) wake_(std::chrono::milliseconds(0));
 }
 
 void PluginHost::log_thrown(const char* function, const std::string& thrown) const {

@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -66,8 +67,7 @@ class DecisionReads {
 class PluginHost {
  public:
   /// Without `state` the plugin is told that there is none.
-  PluginHost(std::string plugin, std::shared_ptr<Log> log, std::shared_ptr<store::PluginStateStore> state,
-             const HostIdentity& identity = {});
+  PluginHost(std::string plugin, std::shared_ptr<Log> log, std::shared_ptr<store::PluginStateStore> state);
   /// Waits for threads of the plugin that are in a function of the host.
   ~PluginHost();
   PluginHost(const PluginHost&) = delete;
@@ -81,6 +81,16 @@ class PluginHost {
 
   /// True once the host has abandoned the running call.
   std::atomic<bool>& call_abandoned() { return call_abandoned_; }
+
+  /// The plugin wants to be called for a tick. Any thread.
+  bool wants_tick() const { return wants_tick_; }
+  /// Sets that, as a record of an earlier run has it.
+  void set_wants_tick(bool wants) { wants_tick_ = wants; }
+  /// A tick begins. True if the plugin wanted it; from now on it may want another.
+  bool begin_tick();
+  /// Called, on any thread, when the plugin begins to want a tick: with the time until that may begin.
+  using Wake = std::function<void(std::chrono::milliseconds until)>;
+  void wake_by(Wake wake) TOPOLET_EXCLUDES(wake_mutex_);
 
   /// Logs that a function of the plugin which cannot fail threw.
   void log_thrown(const char* function, const std::string& thrown) const;
@@ -107,6 +117,7 @@ class PluginHost {
                                  std::size_t* size);
   static std::int32_t set_state(const topolet_host* host, topolet_str key, topolet_str value);
   static std::int32_t remove_state(const topolet_host* host, topolet_str key);
+  static std::int32_t tick_soon(const topolet_host* host);
   bool is_call_abandoned() const;
   std::int32_t check_may_write() const;
   Status check_key_limit(const std::string& key) const;
@@ -125,6 +136,10 @@ class PluginHost {
   std::shared_ptr<store::PluginStateStore> state_;
   std::atomic<bool> call_abandoned_ = false;
   std::atomic<bool> told_of_read_limit_ = false;
+  std::atomic<bool> wants_tick_ = false;
+  Mutex wake_mutex_;
+  Wake wake_ TOPOLET_GUARDED_BY(wake_mutex_);
+  std::optional<std::chrono::steady_clock::time_point> last_tick_ TOPOLET_GUARDED_BY(wake_mutex_);
   KeptByPlugin kept_;
 };
 

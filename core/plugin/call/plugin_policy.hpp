@@ -75,6 +75,11 @@ class PluginPolicy final {
 
   /// 0 if it wants no ticks.
   std::chrono::milliseconds tick_interval() const;
+  // Ticks that the plugin wants beside those of its interval: see PluginHost.
+  bool wants_tick() const { return host_->wants_tick(); }
+  void set_wants_tick(bool wants) { host_->set_wants_tick(wants); }
+  bool begin_tick() { return host_->begin_tick(); }
+  void wake_by(PluginHost::Wake wake) { host_->wake_by(std::move(wake)); }
   /// `ledger` shows that of the tick.
   CallResult<TickAnswer> tick(const TickSnapshot& tick, const AbiTopology& topology, const AbiLedger& ledger,
                               std::chrono::milliseconds now);

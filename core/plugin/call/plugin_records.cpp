@@ -153,7 +153,9 @@ std::optional<std::chrono::milliseconds> PluginRecords::until_tick(const PluginP
   MutexLock lock(mutex_);
   const std::optional<Time>& last = records_[plugin.name()].last_tick;
   if (!last) return std::chrono::milliseconds(0);
-  return std::chrono::ceil<std::chrono::milliseconds>(*last + plugin.tick_interval() - now());
+  const std::chrono::milliseconds interval =
+      plugin.wants_tick() ? std::chrono::milliseconds(TOPOLET_TICK_MIN_MS) : plugin.tick_interval();
+  return std::chrono::ceil<std::chrono::milliseconds>(*last + interval - now());
 }
 
 std::chrono::milliseconds PluginRecords::record_tick(const std::string& plugin) {

@@ -302,7 +302,8 @@ void PolicyThread::publish(const std::vector<PluginVote>& plugins,
 }
 
 std::vector<MoveRequest> PolicyThread::tick(const std::vector<PluginVote>& plugins,
-                                            const std::function<std::shared_ptr<const TickSnapshot>()>& view) {
+                                            const std::function<std::shared_ptr<const TickSnapshot>()>& view,
+                                            std::vector<std::string>* woken) {
   using Told = Result<TickAnswer>;
   views_->check_topology_now_and_then();
   std::shared_ptr<const TickSnapshot> seen;
@@ -310,6 +311,7 @@ std::vector<MoveRequest> PolicyThread::tick(const std::vector<PluginVote>& plugi
   for (const PluginVote& vote : plugins) {
     if (const auto until = until_tick({vote}); !until || until->count() > 0) continue;
     if (seen == nullptr) seen = view();
+    if (vote.plugin->begin_tick() && woken != nullptr) woken->push_back(vote.name);
     const Told told = run_typed<Told>({vote}, [seen, now = records_->record_tick(vote.name)](Run& attempt) {
       return attempt.policies.front()->tick(*seen, now);
     });

@@ -131,11 +131,12 @@ class PolicyThread {
   void publish(const std::vector<PluginVote>& plugins, std::shared_ptr<const ContainerEvent> container_event)
       TOPOLET_EXCLUDES(run_mutex_);
 
-  /// Calls each plugin whose interval has passed since its last tick; the first time as soon as it is asked.
-  /// Returns the moves that they request. `view` is called only if a plugin is due.
+  /// Calls each plugin whose interval has passed since its last tick, or that wants to be called before; the first time
+  /// as soon as it is asked. Returns the moves that they request. `view` is called only if a plugin is due. `woken`:
+  /// where the names of those go that wanted it.
   std::vector<MoveRequest> tick(const std::vector<PluginVote>& plugins,
-                                const std::function<std::shared_ptr<const TickSnapshot>()>& view)
-      TOPOLET_EXCLUDES(run_mutex_);
+                                const std::function<std::shared_ptr<const TickSnapshot>()>& view,
+                                std::vector<std::string>* woken = nullptr) TOPOLET_EXCLUDES(run_mutex_);
 
   /// Returns the time until a plugin is due for tick(), by the injected clock; nothing if none wants ticks.
   std::optional<std::chrono::milliseconds> until_tick(const std::vector<PluginVote>& plugins) const;

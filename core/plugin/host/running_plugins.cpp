@@ -171,6 +171,7 @@ Result<std::shared_ptr<PluginPolicy>> RunningPlugins::make_policy(
   // Whoever is the last to let go of an instance must not have to wait for its end.
   std::shared_ptr<PluginPolicy> owner = std::move(***created);
   PluginPolicy* const policy = owner.get();
+  policy->wake_by([waker = waker_](std::chrono::milliseconds until) { waker->call(until); });
   return std::shared_ptr<PluginPolicy>(policy,
                                        [send = control_.send(), owner = std::move(owner), id](PluginPolicy*) mutable {
                                          send(id, "destroy", [owner = std::move(owner)]() mutable { owner.reset(); });

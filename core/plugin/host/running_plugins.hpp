@@ -84,9 +84,13 @@ class RunningPlugins {
   void publish(std::shared_ptr<const ContainerEvent> container_event) {
     policy_thread_.publish(votes(), std::move(container_event));
   }
-  std::vector<MoveRequest> tick(const std::function<std::shared_ptr<const TickSnapshot>()>& view) {
-    return policy_thread_.tick(votes(), view);
+  std::vector<MoveRequest> tick(const std::function<std::shared_ptr<const TickSnapshot>()>& view,
+                                std::vector<std::string>* woken = nullptr) {
+    return policy_thread_.tick(votes(), view, woken);
   }
+  /// Sets what is called, on any thread, when a plugin wants a tick: with the time until that may begin. Empty:
+  /// nothing; what it was before is not called any more.
+  void wake_by(PluginHost::Wake wake) { waker_->set(std::move(wake)); }
 
   /// Ends a quarantine. NOT_FOUND names the plugins there are; FAILED_PRECONDITION says why only a restart helps.
   Status reset(const std::string& id) TOPOLET_EXCLUDES(reload_mutex_);
@@ -128,11 +132,29 @@ class RunningPlugins {
   Status forget_crashes(const std::string& id);
   LoadedPlugins loaded_plugins() const TOPOLET_EXCLUDES(mutex_);
 
+  /// Shared with the instances, which may outlive this.
+  class Waker {
+   public:
+    void set(PluginHost::Wake wake) TOPOLET_EXCLUDES(mutex_) {
+      MutexLock lock(mutex_);
+      wake_ = std::move(wake);
+    }
+    void call(std::chrono::milliseconds until) TOPOLET_EXCLUDES(mutex_) {
+      MutexLock lock(mutex_);
+      if (wake_) wake_(until);
+    }
+
+   private:
+    Mutex mutex_;
+    PluginHost::Wake wake_ TOPOLET_GUARDED_BY(mutex_);
+  };
+
   const std::shared_ptr<Log> log_;
   CrashLog& crashes_;
   ControlThread& control_;
   const std::function<std::shared_ptr<const topology::Topology>()> machine_;
   const std::shared_ptr<store::PluginStateStore> state_;
+  const std::shared_ptr<Waker> waker_ = std::make_shared<Waker>();
   PolicyThread policy_thread_;
   Mutex reload_mutex_;
   mutable Mutex mutex_;

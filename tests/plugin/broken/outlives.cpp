@@ -44,12 +44,13 @@ void note(const std::string& line) {
 }
 
 constexpr topolet_str kName = TOPOLET_STR("name");
-constexpr topolet_str kValue = TOPOLET_STR("value");
+constexpr topolet_str kHalf = TOPOLET_STR("half");
+constexpr topolet_str kValue = TOPOLET_STR("canary of the state");
 
 /// Calls everything there is, and says what came of it.
 std::string call_all() {
   const Kept& all = kept();
-  char buffer[16];
+  char buffer[64];
   std::size_t size = 0;
   all.log->write(all.host, TOPOLET_LOG_INFO, TOPOLET_STR("here I am"));
   std::string said = "get " + std::to_string(all.state->get(all.host, kName, buffer, sizeof(buffer), &size));
@@ -96,7 +97,7 @@ void start_threads(Instance& instance) {
   if (kept().how == "forgets") instance.forgotten = std::thread([] { std::this_thread::sleep_for(milliseconds(50)); });
   if (kept().how == "detaches") {
     std::thread([] {
-      char buffer[16];
+      char buffer[64];
       std::size_t size = 0;
       while (kept().state->get(kept().host, kName, buffer, sizeof(buffer), &size) != TOPOLET_LATE) {
         std::this_thread::yield();
@@ -108,6 +109,17 @@ void start_threads(Instance& instance) {
   }
 }
 
+/// Reads more than a decision may read, and a small value, and says what came of it.
+int32_t read_twice(const topolet_score_sink* sink) {
+  const Kept& all = kept();
+  static char g_buffer[TOPOLET_STATE_MAX_VALUE];
+  std::size_t size = 0;
+  std::string said = "name " + std::to_string(all.state->get(all.host, kName, g_buffer, sizeof(g_buffer), &size));
+  for (int i = 0; i < 2; ++i)
+    said += " half " + std::to_string(all.state->get(all.host, kHalf, g_buffer, sizeof(g_buffer), &size));
+  return sink->set(sink, 0, TOPOLET_VERDICT_SCORE, 7, {said.data(), said.size()});
+}
+
 int32_t score(const topolet_instance*, const topolet_request*, const topolet_score_sink* sink) {
   kept().score = sink;
   (void)&t_of_thread;
@@ -115,6 +127,7 @@ int32_t score(const topolet_instance*, const topolet_request*, const topolet_sco
     kept().is_in_score = true;
     while (kept().is_in_score) std::this_thread::yield();
   }
+  if (kept().how == "reads") return read_twice(sink);
   return sink->set(sink, 0, TOPOLET_VERDICT_SCORE, 7, TOPOLET_STR("its own"));
 }
 
@@ -146,6 +159,10 @@ int32_t create(const topolet_create_request* request, const topolet_error_sink* 
   all.log = static_cast<const topolet_log*>(all.host->get_capability(all.host, TOPOLET_STR(TOPOLET_LOG_ID)));
   all.state = static_cast<const topolet_state*>(all.host->get_capability(all.host, TOPOLET_STR(TOPOLET_STATE_ID)));
   all.state->set(all.host, kName, kValue);
+  if (all.how == "reads") {
+    const std::string half(TOPOLET_STATE_MAX_READ / 2, 'x');
+    all.state->set(all.host, kHalf, {half.data(), half.size()});
+  }
   if (all.how == "exit-handler") std::atexit([] { note("exit handler: " + call_all()); });
   auto* const made = new Instance;
   made->view = {sizeof(topolet_instance), 0, made, &get_capability, &destroy};

@@ -8,6 +8,7 @@
 #include <topolet/score.h>
 #include <topolet/state.h>
 #include <topolet/tick.h>
+#include <topolet/wake.h>
 #include <topolet/policy/views.hpp>
 
 #include <cstddef>
@@ -150,11 +151,16 @@ class Host {
   explicit Host(const topolet_host* host)
       : host_(host),
         log_(capability<topolet_log>(TOPOLET_LOG_ID)),
-        state_(capability<topolet_state>(TOPOLET_STATE_ID)) {}
+        state_(capability<topolet_state>(TOPOLET_STATE_ID)),
+        wake_(capability<topolet_wake>(TOPOLET_WAKE_ID)) {}
 
   void log(topolet_log_level level, std::string_view message) const {
     if (log_ != nullptr) log_->write(host_, level, borrow(message));
   }
+
+  /// Asks for tick() to be called soon, however long its interval is. Returns a topolet_status, TOPOLET_FAILED if the
+  /// host has no topolet.wake/1. From any thread, as long as the instance lives.
+  std::int32_t tick_soon() const { return wake_ == nullptr ? TOPOLET_FAILED : wake_->tick_soon(host_); }
 
   /// A saved value; nothing if there is none or the host keeps no state.
   std::optional<std::string> get(std::string_view key) const {
@@ -196,6 +202,7 @@ class Host {
   const topolet_host* host_;
   const topolet_log* log_;
   const topolet_state* state_;
+  const topolet_wake* wake_;
 };
 
 }  // namespace topolet::sdk
