@@ -9,12 +9,14 @@ WatchedHost::WatchedHost(const topolet_host* real, std::function<void(const std:
     : real_(real), on_late_call_(std::move(on_late_call)), view_(*real) {
   real_log_ = static_cast<const topolet_log*>(real->get_capability(real, TOPOLET_STR(TOPOLET_LOG_ID)));
   real_state_ = static_cast<const topolet_state*>(real->get_capability(real, TOPOLET_STR(TOPOLET_STATE_ID)));
+  real_wake_ = static_cast<const topolet_wake*>(real->get_capability(real, TOPOLET_STR(TOPOLET_WAKE_ID)));
   view_.context = this;
   view_.get_capability = [](const topolet_host* view, topolet_str id) -> const void* {
     const WatchedHost& self = host_of(view);
     if (!self.may_call("get_capability")) return nullptr;
     if (topolet_str_is(id, TOPOLET_LOG_ID)) return &self.log_;
     if (topolet_str_is(id, TOPOLET_STATE_ID)) return &self.state_;
+    if (topolet_str_is(id, TOPOLET_WAKE_ID)) return &self.wake_;
     return self.real_->get_capability(self.real_, id);
   };
   log_ = *real_log_;
@@ -43,6 +45,12 @@ WatchedHost::WatchedHost(const topolet_host* real, std::function<void(const std:
     const WatchedHost& self = host_of(view);
     return self.may_call("remove of " TOPOLET_STATE_ID) ? self.real_state_->remove(self.real_, key)
                                                         : static_cast<std::int32_t>(TOPOLET_LATE);
+  };
+  wake_ = *real_wake_;
+  wake_.tick_soon = [](const topolet_host* view) {
+    const WatchedHost& self = host_of(view);
+    return self.may_call("tick_soon of " TOPOLET_WAKE_ID) ? self.real_wake_->tick_soon(self.real_)
+                                                          : static_cast<std::int32_t>(TOPOLET_LATE);
   };
 }
 

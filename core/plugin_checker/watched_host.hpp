@@ -4,6 +4,7 @@
 #include <topolet/abi.h>
 #include <topolet/log.h>
 #include <topolet/state.h>
+#include <topolet/wake.h>
 
 #include <atomic>
 #include <functional>
@@ -33,9 +34,11 @@ class WatchedHost {
   std::atomic<bool> has_ended_ = false;
   const topolet_log* real_log_ = nullptr;
   const topolet_state* real_state_ = nullptr;
+  const topolet_wake* real_wake_ = nullptr;
   topolet_host view_;
   topolet_log log_{};
   topolet_state state_{};
+  topolet_wake wake_{};
 };
 
 }  // namespace topolet::plugin_checker
