@@ -208,6 +208,23 @@ TEST(Sinks, AreLateOutsideOfTheirCall) {
   EXPECT_EQ(sinks.create.set(&sinks.create, TOPOLET_STR("the same")), TOPOLET_LATE);
 }
 
+TEST(PolicyThread, MayCallAnInstanceOnAnotherThreadTheNextTime) {
+  PolicyThread thread({.deadline = milliseconds(50), .decision_time = milliseconds(60'000), .clock = {}});
+  std::vector<std::thread::id> threads;
+  const Scripted asked = scripted("asked", [&](const topolet_score_sink&) -> std::int32_t {
+    threads.push_back(std::this_thread::get_id());
+    return TOPOLET_OK;
+  });
+  const auto gate = std::make_shared<Gate>();
+  thread.run_as<Answers>({vote(asked)}, ask_all(two_node_request()));
+  thread.run_as<Answers>({vote(held_at(gate))}, ask_all(two_node_request()));
+  thread.run_as<Answers>({vote(asked)}, ask_all(two_node_request()));
+  ASSERT_EQ(threads.size(), 2U);
+  EXPECT_NE(threads[0], threads[1]);
+  gate->open();
+  wait_until([&] { return !thread.has_abandoned_calls(); });
+}
+
 TEST(CallTurns, AreOneForEachPlugin) {
   CallTurns turns;
   turns.begin("one");
