@@ -41,9 +41,20 @@ std::string free_by_node(const PolicyRequest& request) {
   return text + (text.empty() || outside.empty() ? "" : ", ") + outside;
 }
 
+/// Nobody is asked about a container that wishes for no preference, or about no candidates.
 const std::vector<Vote>& votes_for(const PolicyRequest& request, const std::vector<Vote>& votes) {
   static const std::vector<Vote> kNobody;
-  return request.whole_pool ? kNobody : votes;
+  return request.whole_pool || request.candidates.empty() ? kNobody : votes;
+}
+
+CommonOptions common_options_of(const std::vector<Vote>& votes) {
+  CommonOptions all;
+  for (const Vote& vote : votes) {
+    all.whole_cores = all.whole_cores || vote.common_options.whole_cores;
+    all.pod_scope = all.pod_scope || vote.common_options.pod_scope;
+    all.spread_cores = all.spread_cores || vote.common_options.spread_cores;
+  }
+  return all;
 }
 
 /// With the node sets that policies propose; nothing if there are none to add.
@@ -452,7 +463,12 @@ Decision decide_from(const PolicyRequest& request, const PlacementRules& rules, 
 Decision decide(const PolicyRequest& request, const PlacementRules& rules, const std::vector<Vote>& votes) {
   Requests requests;
   const PolicyRequest* asked = &request;
-  if (std::optional<PolicyRequest> wider = with_proposals(request, votes))
+  if (const CommonOptions common_options = common_options_of(votes); common_options != request.common_options) {
+    PolicyRequest& with_options = requests.emplace_back(request);
+    with_options.common_options = common_options;
+    asked = &with_options;
+  }
+  if (std::optional<PolicyRequest> wider = with_proposals(*asked, votes))
     asked = &requests.emplace_back(*std::move(wider));
   if (!asked->exclusive || asked->from != CpuSource::kPreferIsolated)
     return decide_from(*asked, rules, votes, requests);

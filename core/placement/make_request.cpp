@@ -22,6 +22,8 @@ PolicyRequest make_request(std::shared_ptr<const topology::Topology> topology, L
   if (kubelet_hands_out_cpusets || !workload.kubelet_cpus.empty()) request.share(NotExclusive::kKubeletHandsOutCpus);
   request.shared_mode = shared_mode(workload, rules);
   if (request.exclusive) request.from = cpu_source(workload, rules);
+  request.min_shared_cpus = rules.min_shared_cpus;
+  request.occasion = workload.key.attempt > 0 ? Occasion::kRestart : Occasion::kCreate;
   request.whole_pool = cpus_annotation(workload) == CpusAnnotation::kNone;
   request.workload = std::move(workload);
   return request;

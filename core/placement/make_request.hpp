@@ -11,7 +11,7 @@
 
 namespace topolet::placement {
 
-/// Classifies the workload against the rules and the ledger. `ledger` must not hold the
+/// Classifies the workload against the rules and the ledger, as one that is created. `ledger` must not hold the
 /// workload's own key. `candidates` as make_candidates() gives them.
 PolicyRequest make_request(std::shared_ptr<const topology::Topology> topology, LedgerSnapshot ledger, Workload workload,
                            std::vector<Candidate> candidates, const PlacementRules& rules,

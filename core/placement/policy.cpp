@@ -10,6 +10,11 @@ void PolicyRequest::share(NotExclusive why) {
   keep = retained_withheld = {};
 }
 
+Result<Pick> Policy::order_pick(const PolicyRequest& request, std::size_t candidate, const CpuSet& usable,
+                                std::size_t count) {
+  return pick(request, candidate, usable, count);
+}
+
 Result<Pick> Policy::review_pick(const PolicyRequest& request, std::size_t candidate, const CpuSet& usable,
                                  const CpuSet& /*chosen*/) {
   return pick(request, candidate, usable, request.exclusive_cpus);

@@ -161,17 +161,50 @@ enum class NotExclusive : std::uint8_t {
   kNodeFull,             ///< placement.when-full = share; the reason is told before
 };
 
+/// The reason why a decision is made.
+enum class Occasion : std::uint8_t {
+  kCreate,   ///< a container is created for the first time
+  kRestart,  ///< it is created again after it ended
+  kResize,   ///< what it requests has changed
+  kMove,     ///< it could be better off elsewhere
+  kRepair,   ///< it cannot stay as it is: the machine or its neighbours have changed
+  kAdopt,    ///< it was found running
+};
+
+/// What a container has, or had before it ended.
+struct Had {
+  CpuSet cpus;
+  CpuSet withheld;
+  NodeSet mems;
+
+  friend bool operator==(const Had&, const Had&) = default;
+};
+
+/// Options of one policy that the others must go by, too. The core passes them on and makes nothing of them.
+struct CommonOptions {
+  bool whole_cores = false;   ///< exclusive CPUs are handed out as whole cores
+  bool pod_scope = false;     ///< the containers of a pod share the nodes of its first one
+  bool spread_cores = false;  ///< exclusive CPUs are spread over cores
+
+  friend bool operator==(const CommonOptions&, const CommonOptions&) = default;
+};
+
 /// Everything a policy sees of one decision. Immutable and shared: an abandoned call may outlive its decision.
 struct PolicyRequest {
   std::shared_ptr<const topology::Topology> topology;
   LedgerSnapshot ledger;
   Workload workload;
-  bool exclusive = false;                         ///< CPUs of its own are asked for
-  std::uint32_t exclusive_cpus = 0;               ///< how many; 0 unless `exclusive`
+  Occasion occasion = Occasion::kCreate;
+  Had had = {};                       ///< nothing when it is created for the first time; all of `keep` is in it
+  CommonOptions common_options = {};  ///< decide() sets them, by its votes
+  std::uint32_t min_shared_cpus = 0;  ///< the rule
+  bool exclusive = false;             ///< CPUs of its own are asked for
+  std::uint32_t exclusive_cpus = 0;   ///< how many; 0 unless `exclusive`
   std::optional<NotExclusive> why_not_exclusive;  ///< set unless `exclusive`
   Mode shared_mode = Mode::kShared;        ///< without CPUs of its own; kReserved: the reserved CPUs are open to it
   bool kubelet_hands_out_cpusets = false;  ///< and so nobody else gives CPUs to one container alone
   std::vector<Candidate> candidates;
+  bool candidates_are_cut = false;               ///< there are others, which are left out for this decision
   std::vector<NodeSet> excluded_node_sets = {};  ///< no candidates, whoever proposes them
   bool whole_pool = false;                       ///< the container wishes for no preference: no policy is asked
   CpuSource from = CpuSource::kPool;
@@ -190,6 +223,8 @@ struct PolicyRequest {
   /// only. Nothing: when the decision begins.
   std::optional<std::chrono::steady_clock::time_point> plan_began = {};
 
+  /// The mode that the container will have.
+  Mode mode() const { return exclusive ? Mode::kExclusive : shared_mode; }
   /// No CPUs of its own, whatever it asks for.
   void share(NotExclusive why);
   /// It has former CPUs to return to, if these are as good as others.
@@ -281,10 +316,15 @@ class Policy {
   /// Node sets that would suit the workload. Asked before score() where not every combination of nodes is a candidate;
   /// those with nodes that no candidate has are left out. An error leaves out all.
   virtual Result<std::vector<NodeSet>> propose(const PolicyRequest& request);
-  /// `usable`: the CPUs of the candidate that are free for this workload (exclusive) or its part of the pool (shared).
-  /// `count`: how many of them are to be taken; 0 if not exclusive.
+  /// Which CPUs of `usable` to use: `narrow` and `at_least` count. `usable`: the CPUs of the candidate that are free
+  /// for this workload (exclusive) or its part of the pool (shared). `count`: how many of them are to be taken; 0 if
+  /// not exclusive.
   virtual Result<Pick> pick(const PolicyRequest& request, std::size_t candidate, const CpuSet& usable,
                             std::size_t count) = 0;
+  /// Asked for the order in which to take `count` of `usable`, what narrowing has left, where CPUs are taken one by
+  /// one; only `order` counts. By default the answer is that of pick() about these.
+  virtual Result<Pick> order_pick(const PolicyRequest& request, std::size_t candidate, const CpuSet& usable,
+                                  std::size_t count);
   /// Asked once more when `chosen` of `usable` have been chosen: whether to withhold others beside them, what goal is
   /// unmet, or why they must not be used. By default the answer is the same as before they were chosen.
   virtual Result<Pick> review_pick(const PolicyRequest& request, std::size_t candidate, const CpuSet& usable,
@@ -301,6 +341,7 @@ struct Vote {
   std::int32_t weight = 1;   ///< 0…1000
   bool fail_closed = false;  ///< a lost vote is a denial
   bool required = false;     ///< the same, and a candidate on which its pick cannot be carried out is not used
+  CommonOptions common_options = {};
 };
 
 }  // namespace topolet::placement

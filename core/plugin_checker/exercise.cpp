@@ -180,26 +180,36 @@ class Exerciser {
     CpuSet usable = offered;
     begin("pick", TOPOLET_PICK_ID);
     const auto pick = plugin_.pick(view, candidate, offered, request_.exclusive_cpus);
-    std::vector<std::uint32_t> order;
     std::vector<placement::CpuMinimum> shares;
     if (judge(pick)) {
       judge_pick(*pick, offered);
       if (pick->narrow && fits(request_, usable & *pick->narrow)) usable &= *pick->narrow;
-      order = pick->order;
       shares = pick->at_least;
     }
+    const std::vector<std::uint32_t> order = order_pick(view, candidate, usable);
     placement::Placement placement;
     placement.mode = request_.exclusive ? placement::Mode::kExclusive : request_.shared_mode;
     placement.cpus = request_.exclusive ? take_with_minimums(*request_.topology, usable, request_.exclusive_cpus,
                                                              shares, [&](const CpuSet&, std::size_t) { return order; })
                                         : usable;
     begin("pick", TOPOLET_PICK_ID);
-    const auto beside = plugin_.pick(view, candidate, offered, request_.exclusive_cpus, placement.cpus);
+    const auto beside =
+        plugin_.pick(view, candidate, offered, request_.exclusive_cpus, TOPOLET_PICK_REVIEW, placement.cpus);
     if (judge(beside)) {
       judge_pick(*beside, offered);
       placement.withheld = beside->withhold - placement.cpus;
     }
     adjust(view, candidate, std::move(placement));
+  }
+
+  /// Nobody is asked for the order of CPUs that are shared.
+  std::vector<std::uint32_t> order_pick(const plugin::AbiRequest& view, std::size_t candidate, const CpuSet& usable) {
+    if (!request_.exclusive) return {};
+    begin("pick", TOPOLET_PICK_ID);
+    const auto pick = plugin_.pick(view, candidate, usable, request_.exclusive_cpus, TOPOLET_PICK_ORDER);
+    if (!judge(pick)) return {};
+    judge_pick(*pick, usable);
+    return pick->order;
   }
 
   void judge_pick(const placement::Pick& pick, const CpuSet& usable) {

@@ -99,6 +99,10 @@ class NotingPolicy final : public placement::Policy {
                                std::size_t count) override {
     return note<placement::Pick>("pick", [&] { return policy_->pick(request, candidate, usable, count); });
   }
+  Result<placement::Pick> order_pick(const placement::PolicyRequest& request, std::size_t candidate,
+                                     const CpuSet& usable, std::size_t count) override {
+    return note<placement::Pick>("order", [&] { return policy_->order_pick(request, candidate, usable, count); });
+  }
   Result<placement::Pick> review_pick(const placement::PolicyRequest& request, std::size_t candidate,
                                       const CpuSet& usable, const CpuSet& chosen) override {
     return note<placement::Pick>("review", [&] { return policy_->review_pick(request, candidate, usable, chosen); });

@@ -16,7 +16,7 @@ namespace topolet::replay {
 /// A call that a policy did not answer.
 struct LostCall {
   std::uint32_t number = 0;  ///< among the calls of this policy in the decision, counted from 1
-  std::string call;          ///< "score", "propose", "pick", "review", "adjust"
+  std::string call;          ///< "score", "propose", "pick", "order", "review", "adjust"
   Code code = Code::kUnknown;
   std::string why;
 

@@ -13,7 +13,7 @@
 namespace topolet::replay {
 
 /// Changed with every line that an older reader would misunderstand.
-inline constexpr std::int64_t kRecordVersion = 1;
+inline constexpr std::int64_t kRecordVersion = 2;
 
 /// How every record begins, whatever its version.
 inline constexpr std::string_view kRecordBegin = R"({"op":"record","version":)";

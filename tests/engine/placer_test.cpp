@@ -183,6 +183,68 @@ TEST_F(PlacerTest, CountsTheTimeOfAllDecisionsFromTheBeginningOfThePlan) {
   EXPECT_EQ(std::count(began.begin(), began.end(), began.front()), static_cast<std::ptrdiff_t>(began.size()));
 }
 
+class RequestOfPlanTest : public PlacerTest {
+ protected:
+  /// Every request of the plan.
+  std::vector<std::shared_ptr<const placement::PolicyRequest>> requests(const Ledger& ledger,
+                                                                        const placement::Workload& workload,
+                                                                        const Placer::Constraints& constraints) const {
+    std::vector<std::shared_ptr<const placement::PolicyRequest>> all;
+    const Placer placer({topology_,
+                         placement::make_candidates(*topology_, topology_->allowed),
+                         {.min_shared_cpus = 2},
+                         [&all](const auto& request, const placement::PlacementRules& rules) {
+                           all.push_back(request);
+                           return decide(*request, rules, {});
+                         }});
+    placer.plan(ledger, workload, constraints);
+    return all;
+  }
+};
+
+TEST_F(RequestOfPlanTest, SaysThatCandidatesAreLeftOut) {
+  const Ledger ledger = ledger_of({});
+  const auto are_cut = [&](const Placer::Constraints& constraints, const placement::Workload& workload) {
+    return requests(ledger, workload, constraints).at(0)->candidates_are_cut;
+  };
+  Placer::Constraints on_node_0;
+  on_node_0.within_nodes = NodeSet{0};
+  placement::Workload sharing = guaranteed("b", 1);
+  sharing.qos = placement::Qos::kBurstable;
+  EXPECT_FALSE(are_cut({}, guaranteed("a", 2)));
+  EXPECT_TRUE(are_cut(on_node_0, guaranteed("a", 2)));
+  EXPECT_FALSE(are_cut({}, sharing));
+  EXPECT_TRUE(are_cut(on_node_0, sharing));
+}
+
+TEST_F(RequestOfPlanTest, SaysHowManyCpusStayShared) {
+  EXPECT_EQ(requests(ledger_of({}), guaranteed("a", 2), {}).at(0)->min_shared_cpus, 2U);
+}
+
+TEST_F(RequestOfPlanTest, SaysWhatWhoMakesRoomHas) {
+  const Ledger ledger = ledger_of({shared("b", Phase::kRunning, CpuSet::range(0, 3)), exclusive("c", {4, 5})});
+  const auto asked = requests(ledger, guaranteed("a", 4), {});
+  ASSERT_EQ(asked.size(), 2U);
+  EXPECT_EQ(asked[0]->occasion, placement::Occasion::kCreate);
+  EXPECT_EQ(asked[0]->had, placement::Had());
+  EXPECT_EQ(asked[1]->occasion, placement::Occasion::kRepair);
+  EXPECT_EQ(asked[1]->had.cpus, CpuSet::range(0, 3));
+}
+
+TEST_F(RequestOfPlanTest, CountsAsTheNextAttemptWhatHadCpus) {
+  const Ledger ledger = ledger_of({failed("a", {0, 1}, 1)});
+  Placer::Constraints with_former;
+  with_former.keep = {placement::Mode::kExclusive, {0, 1}, {2}, {}};
+  const auto again = requests(ledger, guaranteed("a", 2), with_former).at(0);
+  EXPECT_EQ(again->occasion, placement::Occasion::kRestart);
+  EXPECT_EQ(again->had, (placement::Had{{0, 1}, {2}, {}}));
+  placement::Workload next = guaranteed("a", 2);
+  next.key.attempt = 1;
+  const auto without = requests(ledger, next, {}).at(0);
+  EXPECT_EQ(without->occasion, placement::Occasion::kRestart);
+  EXPECT_EQ(without->had, placement::Had());
+}
+
 /// 90 containers that are alike must leave node 0 for 47 others.
 class ShortListTest : public ::testing::Test {
  protected:

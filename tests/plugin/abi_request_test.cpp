@@ -331,6 +331,95 @@ TEST(AbiRequest, ShowsTheTagsOfTheWorkload) {
   EXPECT_EQ(text(tags.items[1].value), "large");
 }
 
+TEST(AbiRequest, SaysWhatIsDecided) {
+  const auto request = two_node_request();
+  request->occasion = placement::Occasion::kResize;
+  request->had = {CpuSet{1, 2}, CpuSet{3}, NodeSet{1}};
+  request->keep = CpuSet{2};
+  request->min_shared_cpus = 5;
+  request->from = placement::CpuSource::kIsolated;
+  const AbiRequest view = abi_view(*request);
+  const topolet_request& seen = view.view();
+  EXPECT_EQ(seen.occasion, TOPOLET_OCCASION_RESIZE);
+  EXPECT_EQ(seen.mode, TOPOLET_MODE_EXCLUSIVE);
+  EXPECT_EQ(seen.flags, 0U);
+  EXPECT_EQ(seen.cpu_source, TOPOLET_CPUS_FROM_ISOLATED);
+  EXPECT_EQ(seen.why_shared, TOPOLET_SHARED_NOT);
+  EXPECT_EQ(list(seen.had_cpus), "1-2");
+  EXPECT_EQ(list(seen.had_withheld), "3");
+  EXPECT_EQ(list(seen.had_mems), "1");
+  EXPECT_EQ(list(seen.keep), "2");
+  EXPECT_EQ(seen.min_shared_cpus, 5U);
+  EXPECT_EQ(seen.load, nullptr);
+}
+
+TEST(AbiRequest, SaysWhyAContainerShares) {
+  const auto request = two_node_request();
+  request->share(placement::NotExclusive::kAnnotatedNone);
+  request->shared_mode = placement::Mode::kReserved;
+  request->from = placement::CpuSource::kIsolated;
+  int next = TOPOLET_SHARED_ANNOTATED_NONE;
+  for (int why = 0; why <= static_cast<int>(placement::NotExclusive::kNodeFull); ++why) {
+    request->why_not_exclusive = static_cast<placement::NotExclusive>(why);
+    const AbiRequest view = abi_view(*request);
+    EXPECT_EQ(view.view().why_shared, next++);
+    EXPECT_EQ(view.view().mode, TOPOLET_MODE_RESERVED);
+    EXPECT_EQ(view.view().cpu_source, TOPOLET_CPUS_FROM_POOL);
+  }
+  EXPECT_EQ(next, TOPOLET_SHARED_NODE_FULL + 1);
+}
+
+TEST(AbiRequest, HasAFlagForEachFact) {
+  const auto flags_with = [](const auto& change) {
+    const auto request = two_node_request();
+    change(*request);
+    return abi_view(*request).view().flags;
+  };
+  using Request = placement::PolicyRequest;
+  EXPECT_EQ(flags_with([](Request&) {}), 0U);
+  EXPECT_EQ(flags_with([](Request& of) { of.must_retain = true; }), 0U) << "it has nothing to keep";
+  EXPECT_EQ(flags_with([](Request& of) {
+              of.must_retain = true;
+              of.keep = CpuSet{1};
+            }),
+            TOPOLET_REQUEST_MUST_KEEP);
+  EXPECT_EQ(flags_with([](Request& of) { of.stay_near = NodeSet{1}; }), TOPOLET_REQUEST_STAYS);
+  EXPECT_EQ(flags_with([](Request& of) { of.candidates_are_cut = true; }), TOPOLET_REQUEST_PARTIAL);
+  EXPECT_EQ(flags_with([](Request& of) {
+              for (std::uint32_t node = 2; node < 10; ++node)
+                of.candidates.insert(of.candidates.begin(), {topology::DomainKind::kNode, true, NodeSet{node}, {}, 10});
+            }),
+            TOPOLET_REQUEST_PARTIAL)
+      << "not every combination of more than eight nodes is a candidate";
+  EXPECT_EQ(flags_with([](Request& of) { of.common_options.whole_cores = true; }), TOPOLET_REQUEST_WHOLE_CORES);
+  EXPECT_EQ(flags_with([](Request& of) { of.kubelet_hands_out_cpusets = true; }), TOPOLET_REQUEST_KUBELET_CPUS);
+  EXPECT_EQ(flags_with([](Request& of) { of.common_options.pod_scope = true; }), TOPOLET_REQUEST_POD_SCOPE);
+  EXPECT_EQ(flags_with([](Request& of) { of.common_options.spread_cores = true; }), TOPOLET_REQUEST_SPREAD_CORES);
+}
+
+TEST(AbiRequest, TellsThePoolFromWhatTheContainerMayBeGiven) {
+  placement::PolicyRequest request = *two_node_request();
+  request.ledger.reserved = CpuSet{0};
+  request.ledger.exclusive = CpuSet{5};
+  request.ledger.pool = CpuSet{1, 2, 3, 6, 7};
+  const auto shown = [&request] {
+    const AbiRequest view = abi_view(request);
+    const topolet_candidate& machine = sdk::candidates(view.view())[2];
+    return list(machine.pool) + " and " + list(machine.usable);
+  };
+  EXPECT_EQ(shown(), "1-3,6-7 and 1-3,6-7");
+  request.ledger.barred = CpuSet{2};
+  EXPECT_EQ(shown(), "1-3,6-7 and 1,3,6-7") << "nobody is given it alone";
+  request.keep = CpuSet{1, 3};
+  EXPECT_EQ(shown(), "1-3,6-7 and 1,3") << "it does not grow";
+  request.share(placement::NotExclusive::kOnlyAtCreation);
+  EXPECT_EQ(shown(), "1-3,6-7 and 1-3,6-7");
+  request.shared_mode = placement::Mode::kReserved;
+  EXPECT_EQ(shown(), "0-3,6-7 and 0-3,6-7") << "the reserved CPU is open to it";
+  request.keep = CpuSet{1, 2};
+  EXPECT_EQ(shown(), "0-3,6-7 and 1-2") << "it keeps what it has";
+}
+
 /// Describes a ledger as plugins see it, without its addresses.
 std::string described(const topolet_ledger& ledger) {
   std::string all = std::to_string(ledger.generation) + list(ledger.pool) + "\n";

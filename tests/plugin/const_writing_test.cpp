@@ -79,9 +79,12 @@ std::string seen(const topolet_ledger& ledger) {
 std::string seen(const topolet_request& request) {
   std::string all = fmt::format("{} {}\n", request.exclusive, request.exclusive_cpus) + seen(*request.workload) + "\n" +
                     seen(*request.ledger);
+  all += fmt::format("{} {} {} {} {} {} {} {} {} {}\n", request.occasion, request.mode, request.flags,
+                     request.cpu_source, request.why_shared, seen(request.had_cpus), seen(request.had_withheld),
+                     seen(request.had_mems), seen(request.keep), request.min_shared_cpus);
   for (const topolet_candidate& candidate : sdk::candidates(request)) {
-    all += fmt::format("{} {} {} {} {} {}\n", candidate.kind, candidate.is_domain, candidate.distance,
-                       seen(candidate.nodes), seen(candidate.cpus), seen(candidate.usable));
+    all += fmt::format("{} {} {} {} {} {} {}\n", candidate.kind, candidate.is_domain, candidate.distance,
+                       seen(candidate.nodes), seen(candidate.cpus), seen(candidate.pool), seen(candidate.usable));
   }
   return all + seen(request.topology->allowed);
 }

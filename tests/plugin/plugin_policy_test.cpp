@@ -123,10 +123,12 @@ TEST(PluginPolicy, AsksWhatToWithholdOnceCpusAreChosen) {
   const auto before = smt->pick(abi_view(*request), 0, CpuSet{0, 1, 2, 3}, request->exclusive_cpus);
   ASSERT_TRUE(before) << before.error().message;
   EXPECT_TRUE(before->withhold.empty());
-  const auto beside = smt->pick(abi_view(*request), 0, CpuSet{0, 1, 2, 3}, request->exclusive_cpus, CpuSet{0, 2});
+  const auto beside =
+      smt->pick(abi_view(*request), 0, CpuSet{0, 1, 2, 3}, request->exclusive_cpus, TOPOLET_PICK_REVIEW, CpuSet{0, 2});
   ASSERT_TRUE(beside) << beside.error().message;
   EXPECT_EQ(beside->withhold, (CpuSet{1, 3}));
-  const auto cannot = smt->pick(abi_view(*request), 0, CpuSet{0, 2, 3}, request->exclusive_cpus, CpuSet{0, 2});
+  const auto cannot =
+      smt->pick(abi_view(*request), 0, CpuSet{0, 2, 3}, request->exclusive_cpus, TOPOLET_PICK_REVIEW, CpuSet{0, 2});
   ASSERT_TRUE(cannot) << cannot.error().message;
   EXPECT_EQ(cannot->unmet,
             "CPU 1 cannot be kept idle beside CPUs 0,2: reserved or used by others (isolate-siblings = exclusive)");
@@ -143,7 +145,7 @@ TEST(PluginPolicy, HandsOptionsToThePlugin) {
 
 TEST(PluginPolicy, GivesNumasOrderOfCpus) {
   const auto numa = start_plugin(TOPOLET_BUILT_PLUGINS, "numa");
-  const auto pick = numa->pick(abi_view(*two_node_request()), 0, CpuSet{1, 2, 3}, 2);
+  const auto pick = numa->pick(abi_view(*two_node_request()), 0, CpuSet{1, 2, 3}, 2, TOPOLET_PICK_ORDER);
   ASSERT_TRUE(pick) << pick.error().message;
   EXPECT_THAT(pick->order, ElementsAre(2, 3, 1));
   EXPECT_EQ(pick->reason, "1 whole core");

@@ -348,7 +348,7 @@ TEST_F(PolicyThreadTest, AsksPluginsOnSharedViews) {
     CpuSet cpus;
     const auto verdicts = votes[0].policy->score(*request);
     if (!verdicts || (*verdicts)[0].score != 100) return cpus;
-    const auto pick = votes[0].policy->pick(*request, 0, CpuSet{1, 2, 3}, 2);
+    const auto pick = votes[0].policy->order_pick(*request, 0, CpuSet{1, 2, 3}, 2);
     if (pick) cpus = CpuSet{pick->order[0], pick->order[1]};
     return cpus;
   });

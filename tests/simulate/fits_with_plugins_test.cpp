@@ -15,6 +15,7 @@
 #include "core/placement/decide.hpp"
 #include "core/placement/validate.hpp"
 #include "core/plugin/call/policy_thread.hpp"
+#include "core/plugin/host/common_options.hpp"
 #include "core/plugin/host/in_memory_plugin_state.hpp"
 #include "core/plugin/host/loaded_config.hpp"
 #include "tests/engine/ledgers.hpp"
@@ -46,7 +47,8 @@ class PluginsOfFits {
         auto made = library.create({of_plugin.values.begin(), of_plugin.values.end()}, make_silent_log(), state_,
                                    options_of_other_plugins(options, of_plugin.name));
         if (!made) throw std::logic_error(made.error().message);
-        votes_.push_back({of_plugin.name, *made, of_plugin.weight, of_plugin.fail_closed, of_plugin.required});
+        votes_.push_back({of_plugin.name, *made, of_plugin.weight, of_plugin.fail_closed, of_plugin.required,
+                          plugin::common_options_of(of_plugin)});
       }
     }
   }

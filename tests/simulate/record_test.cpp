@@ -259,10 +259,10 @@ TEST(Record, BeginsAnewWithTheDaemon) {
 TEST(Record, IsOfNoUseToAnotherVersion) {
   const RecordedRun run;
   { SimulatedNode node(kTwoNodes, {}, run.options()); }
-  run.write(replaced(run.text(), R"("version":1)", R"("version":2)"));
+  run.write(replaced(run.text(), R"("version":2)", R"("version":1)"));
   const auto result = run.try_to_replay();
   ASSERT_FALSE(result.has_value());
-  EXPECT_THAT(result.error().message, HasSubstr("line 1: it is a record of version 2"));
+  EXPECT_THAT(result.error().message, HasSubstr("line 1: it is a record of version 1"));
 }
 
 }  // namespace

@@ -238,7 +238,7 @@ void Reconciler::adopt(const PassPtr& pass, const operations::ContainerDetail& d
     decision.reason = joined(origin_of(pass, detail) + "; it shares the CPUs that it had", describe_demand(workload));
     return commit_adopted(std::move(adopted), detail);
   }
-  adopted.plan = plan_shared(detail, workload);
+  adopted.plan = plan_shared(detail, workload, adopted.observed_cpus);
   if (decision.denied) {
     return deps_.log.error("container {} was not created through topolet and cannot be placed: {}", detail.info.id,
                            decision.reason);
@@ -255,8 +255,11 @@ NodeSet Reconciler::bound_memory_nodes(const operations::ContainerDetail& detail
 }
 
 /// Beside its memory, which stays where it is bound, if it may share CPUs there.
-Plan Reconciler::plan_shared(const operations::ContainerDetail& detail, const placement::Workload& workload) const {
+Plan Reconciler::plan_shared(const operations::ContainerDetail& detail, const placement::Workload& workload,
+                             const CpuSet& runs_on) const {
   Placer::Constraints constraints;
+  constraints.occasion = placement::Occasion::kAdopt;
+  constraints.had = {runs_on, {}, detail.mems};
   constraints.only_shared = true;
   constraints.keep_nodes = bound_memory_nodes(detail) & deps_.placer.candidates().back().nodes;
   Plan plan = deps_.placer.plan(deps_.committer.ledger(), workload, constraints);

@@ -140,7 +140,9 @@ class Reconciler {
   std::optional<placement::Workload> rounded_before(const PassPtr& pass, const operations::ContainerDetail& detail,
                                                     const placement::Workload& workload, const CpuSet& cpus) const;
   NodeSet bound_memory_nodes(const operations::ContainerDetail& detail) const;
-  Plan plan_shared(const operations::ContainerDetail& detail, const placement::Workload& workload) const;
+  /// `runs_on`: the CPUs on which it was found.
+  Plan plan_shared(const operations::ContainerDetail& detail, const placement::Workload& workload,
+                   const CpuSet& runs_on) const;
   void commit_adopted(event::Adopted adopted, const operations::ContainerDetail& detail);
   void end(const Status& status);
 

@@ -91,7 +91,9 @@ bool UpdateContainerResources::joins_pool_in_place(const Event& event) const {
 }
 
 Event UpdateContainerResources::follow_kubelet(const placement::Workload& requested) const {
-  Plan plan = deps_.placer.plan(deps_.ledger(), requested);
+  Placer::Constraints constraints;
+  constraints.occasion = placement::Occasion::kResize;
+  Plan plan = deps_.placer.plan(deps_.ledger(), requested, constraints);
   const AuditEvent audit_event = plan.decision.conflict ? AuditEvent::kConflict : AuditEvent::kReplaced;
   if (requested.kubelet_mems.empty()) retain_memory_nodes(before_, deps_.placer.rules(), plan.decision.placement);
   return event::Moved{requested, std::move(plan), audit_event};

@@ -181,6 +181,7 @@ CrowdPlanner::Relief CrowdPlanner::plan_relief(const Allocation& before) const {
   placement::Workload workload = before.workload;
   workload.pod_nodes = ledger_.nodes_of_pod(workload.key.pod_uid, workload.key.sandbox_id);
   Placer::Constraints shared;
+  shared.occasion = placement::Occasion::kMove;
   shared.only_shared = true;
   Plan plan = placer_.plan(ledger_, workload, shared);
   placement::Decision& decision = plan.decision;

@@ -51,6 +51,21 @@ void add_nodes_of_pod(const Ledger& ledger, const placement::Workload& workload,
   }
 }
 
+/// Returns what a container has, or had before: of one that is created again, in its last attempt; of one that moves,
+/// together with what it goes back to.
+placement::Had had_before(const Ledger& ledger, const placement::PolicyRequest& request,
+                          const Placer::Constraints& constraints) {
+  using placement::Occasion;
+  placement::Had had = constraints.had;
+  const bool is_created = request.occasion == Occasion::kCreate || request.occasion == Occasion::kRestart;
+  const Allocation* now = is_created ? nullptr : ledger.find(request.workload.key);
+  if (now != nullptr) had = {now->placement.cpus, now->placement.withheld, now->placement.mems};
+  if (request.occasion == Occasion::kRestart)
+    had = {constraints.keep.cpus, constraints.keep.withheld, constraints.keep.mems};
+  had.cpus |= request.keep;
+  return had;
+}
+
 Allocation allocation_of(const placement::Workload& workload, const placement::Decision& decision) {
   Allocation allocation;
   allocation.workload = workload;
@@ -92,6 +107,9 @@ placement::PolicyRequest Placer::request(const Ledger& ledger, const placement::
   ledger.book_together(asked, view);
   placement::PolicyRequest request = make_request(deps_.topology, std::move(view), std::move(asked), {}, deps_.rules,
                                                   ledger.kubelet_hands_out_cpusets());
+  // A runtime that has forgotten an attempt has the kubelet make the same once more.
+  if (!constraints.keep.cpus.empty()) request.occasion = placement::Occasion::kRestart;
+  if (constraints.occasion) request.occasion = *constraints.occasion;
   request.stay_near = constraints.stay_near;
   request.keep_nodes = constraints.keep_nodes;
   request.plan_began = constraints.plan_began;
@@ -110,6 +128,7 @@ placement::PolicyRequest Placer::request(const Ledger& ledger, const placement::
       request.from = has_isolated ? placement::CpuSource::kIsolated : placement::CpuSource::kPool;
     }
   }
+  request.had = had_before(ledger, request, constraints);
   const auto admits = [&constraints](const placement::Candidate& candidate) { return constraints.admits(candidate); };
   if (request.exclusive || !constraints.also_among.empty()) {
     request.candidates = deps_.candidates;
@@ -118,9 +137,10 @@ placement::PolicyRequest Placer::request(const Ledger& ledger, const placement::
     if (request.exclusive && request.from == placement::CpuSource::kPreferIsolated)
       add_emptiest_nodes(request.candidates, *request.topology, request.ledger.pool, request.exclusive_cpus);
     for (const NodeSet& nodes : constraints.also_among) add_proposed(request.candidates, *request.topology, nodes);
-    std::erase_if(request.candidates, std::not_fn(admits));
+    request.candidates_are_cut = std::erase_if(request.candidates, std::not_fn(admits)) > 0;
   } else {
     std::copy_if(deps_.candidates.begin(), deps_.candidates.end(), std::back_inserter(request.candidates), admits);
+    request.candidates_are_cut = request.candidates.size() < deps_.candidates.size();
   }
   return request;
 }
@@ -149,6 +169,7 @@ Plan Placer::plan(const Ledger& ledger, const placement::Workload& workload, con
     std::erase_if(next.candidates, [&](const placement::Candidate& candidate) {
       return candidate.nodes == plan.decision.nodes && candidate.cpus == plan.decision.cpus_of_candidate;
     });
+    next.candidates_are_cut = true;
     next.excluded_node_sets.push_back(plan.decision.nodes);
     policy_request = std::make_shared<const placement::PolicyRequest>(std::move(next));
   }
@@ -242,6 +263,7 @@ placement::Decision Placer::decide_shared(const Ledger& ledger, const placement:
 std::optional<Move> Placer::plan_move(const Ledger& after, const Allocation& allocation,
                                       const placement::PolicyRequest& beneficiary, ShortLists& short_lists) const {
   Constraints constraints;
+  constraints.occasion = placement::Occasion::kRepair;
   constraints.plan_began = *beneficiary.plan_began;
   Move move{allocation.workload, decide_shared(after, allocation.workload, constraints, short_lists),
             preferred_of(allocation, *deps_.topology)};

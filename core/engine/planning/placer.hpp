@@ -34,6 +34,8 @@ class Placer {
 
   /// The differences from a decision on a new container.
   struct Constraints {
+    std::optional<placement::Occasion> occasion = {};     ///< none: a new container, or the next attempt of one
+    placement::Had had = {};                              ///< what it has, of a container that the ledger does not have
     std::optional<NodeSet> within_nodes;                  ///< only candidates inside these nodes
     std::optional<placement::Candidate> exact_candidate;  ///< only this one
     std::set<NodeSet::Words> among = {};                  ///< only the candidates of these node sets; of all if none

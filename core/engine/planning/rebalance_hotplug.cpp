@@ -108,12 +108,14 @@ Plan RebalancePlanner::plan_other_exclusive_cpus(const Allocation& before) const
                            describe_withheld_change(before.placement, plan.decision.placement);
     return plan;
   };
-  Plan plan = reclaim_and_plan(placer_, ledger_, before.workload, {});
+  Placer::Constraints others;
+  others.occasion = placement::Occasion::kRepair;
+  Plan plan = reclaim_and_plan(placer_, ledger_, before.workload, others);
   if (is_possible(plan)) return finish(std::move(plan), "", Squeeze::kNone);
   const std::string why_not = plan.decision.denied ? plan.decision.reason : "while it moved, others would have no CPUs";
   if (before.placement.cpus.intersects(allowed)) {
     // It does not have to leave the CPUs that it keeps.
-    Placer::Constraints around;
+    Placer::Constraints around = others;
     around.keep = before.placement;
     around.keep.cpus &= allowed;
     around.must_retain = true;
@@ -129,7 +131,7 @@ Plan RebalancePlanner::plan_other_exclusive_cpus(const Allocation& before) const
     plan.decision.reason = "it keeps its other CPUs";
     return finish(std::move(plan), wanted, Squeeze::kPlaced);
   }
-  Placer::Constraints anywhere;
+  Placer::Constraints anywhere = others;
   anywhere.stay_near = nodes_of(before, *placer_.topology());
   plan = reclaim_and_plan(placer_, ledger_, before.workload, anywhere);
   if (is_possible(plan)) {
@@ -155,6 +157,7 @@ Plan RebalancePlanner::plan_other_shared_cpus(const Allocation& before) const {
 /// it stays as it is, left to the kernel.
 Plan RebalancePlanner::plan_shared_cpus(const Allocation& before) const {
   Placer::Constraints shared;
+  shared.occasion = placement::Occasion::kRepair;
   shared.only_shared = true;
   const auto has_cpus = [](const Plan& plan) { return !plan.decision.denied && !plan.decision.placement.cpus.empty(); };
   Plan plan = reclaim_and_plan(placer_, ledger_, before.workload, shared);

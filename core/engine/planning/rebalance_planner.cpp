@@ -16,6 +16,15 @@
 #include "core/placement/validate.hpp"
 
 namespace topolet::engine {
+namespace {
+
+Placer::Constraints to_be_better_off() {
+  Placer::Constraints constraints;
+  constraints.occasion = placement::Occasion::kMove;
+  return constraints;
+}
+
+}  // namespace
 
 bool RebalancePlanner::has_arrived_siblings(const Allocation& allocation) const {
   const CpuSet arrived = allocation.arrived_cpus - allocation.placement.cpus;
@@ -64,7 +73,7 @@ std::optional<Plan> RebalancePlanner::plan_regain(const Allocation& before) cons
 /// For one that was squeezed: anywhere, if the policies agree to it.
 std::optional<Plan> RebalancePlanner::plan_as_wanted(const Allocation& before) const {
   if (before.was_exclusive() && !before.is_exclusive()) return std::nullopt;
-  Placer::Constraints constraints;
+  Placer::Constraints constraints = to_be_better_off();
   constraints.only_shared = !before.is_exclusive();
   Plan plan = placer_.plan(ledger_, before.workload, constraints);
   const bool is_exclusive = plan.decision.placement.mode == placement::Mode::kExclusive;
@@ -83,7 +92,7 @@ std::optional<Plan> RebalancePlanner::plan_return(const Allocation& before) cons
   const placement::Placement& former = before.preferred->placement;
   const bool is_there = before.is_exclusive() && before.placement.cpus == former.cpus;
   if (is_there || former.cpus.size() != exclusive_cpus_for(before.workload, placer_.rules())) return std::nullopt;
-  Placer::Constraints constraints;
+  Placer::Constraints constraints = to_be_better_off();
   constraints.keep = former;
   constraints.must_retain = true;
   Plan plan = placer_.plan(ledger_, before.workload, constraints);
@@ -119,7 +128,7 @@ std::optional<Plan> RebalancePlanner::plan_partial_return(const Allocation& befo
   const CpuSet& former = before.preferred->placement.cpus;
   const CpuSet came = former & before.arrived_cpus & ledger_.pool();
   const CpuSet back = came - now - ledger_.barred_for(&before.workload.key);
-  Placer::Constraints constraints;
+  Placer::Constraints constraints = to_be_better_off();
   constraints.keep = before.placement;
   constraints.keep.cpus = (now & former) | back;
   if (back.empty() || constraints.keep.cpus.size() > now.size()) return std::nullopt;
@@ -152,7 +161,7 @@ std::optional<std::string> RebalancePlanner::reason_to_return(const Allocation& 
   if (!elsewhere.empty()) return ", and leaves " + named("node", elsewhere);
   const CpuSet outside = topology.cpus_outside_nodes();
   if (now.cpus.intersects(outside) && !former.intersects(outside)) return ", and leaves the CPUs outside any node";
-  Placer::Constraints constraints;
+  Placer::Constraints constraints = to_be_better_off();
   constraints.keep = now;
   constraints.must_retain = true;
   const placement::Decision stays = placer_.plan(ledger_, before.workload, constraints).decision;
@@ -190,7 +199,7 @@ std::optional<Plan> RebalancePlanner::plan_missing_cpus(const Allocation& before
 std::optional<Plan> RebalancePlanner::plan_extension(const Allocation& before, const placement::Placement& keep,
                                                      std::uint32_t count) const {
   const CpuSet& had = before.placement.cpus;
-  Placer::Constraints constraints;
+  Placer::Constraints constraints = to_be_better_off();
   constraints.keep = keep;
   constraints.must_retain = true;
   constraints.exclusive_cpus = count;
@@ -222,7 +231,7 @@ std::optional<Plan> RebalancePlanner::plan_extension(const Allocation& before, c
 
 /// For one that had to share, as all its CPUs were gone.
 std::optional<Plan> RebalancePlanner::plan_exclusive_again(const Allocation& before) const {
-  Plan plan = placer_.plan(ledger_, before.workload);
+  Plan plan = placer_.plan(ledger_, before.workload, to_be_better_off());
   if (plan.decision.denied || plan.decision.placement.mode != placement::Mode::kExclusive) return std::nullopt;
   plan.decision.reason_code = placement::reason_code::kExclusiveAgain;
   plan.decision.reason = "it gets exclusive CPUs again; " + plan.decision.reason;
@@ -244,7 +253,7 @@ const placement::Candidate* RebalancePlanner::candidate_of(const CpuSet& within)
 /// asked again.
 std::optional<Plan> RebalancePlanner::plan_narrowing(const Allocation& before,
                                                      const placement::Candidate& candidate) const {
-  Placer::Constraints constraints;
+  Placer::Constraints constraints = to_be_better_off();
   constraints.only_shared = true;
   constraints.exact_candidate = candidate;
   Plan plan = placer_.plan(ledger_, before.workload, constraints);
@@ -281,7 +290,7 @@ std::optional<Plan> RebalancePlanner::plan_requested_move(const Allocation& befo
                                                           const std::string& why) const {
   placement::Workload workload = before.workload;
   workload.pod_nodes = ledger_.nodes_of_pod(workload.key.pod_uid, workload.key.sandbox_id);
-  Placer::Constraints constraints;
+  Placer::Constraints constraints = to_be_better_off();
   constraints.only_shared = !before.is_exclusive();
   if (within != nullptr) constraints.within_nodes = *within;
   Plan plan = placer_.plan(ledger_, workload, constraints);

@@ -64,6 +64,7 @@ std::optional<Preferred> still_preferred(const Ledger& ledger, const Allocation&
 PlannedResize change_size(const Placer& placer, const Ledger& ledger, const Allocation& before,
                           const placement::Workload& requested) {
   Placer::Constraints constraints;
+  constraints.occasion = placement::Occasion::kResize;
   constraints.only_shared = exclusive_cpus_for(requested, placer.rules()) == 0;
   constraints.keep = before.placement;
   constraints.must_retain = true;

@@ -7,6 +7,8 @@
 #include <unordered_map>
 #include <utility>
 
+#include "core/plugin/call/request_facts.hpp"
+
 namespace topolet::plugin {
 
 // The enumerators are passed as numbers; these are the places where ours and the ABI's could drift apart.
@@ -452,19 +454,19 @@ AbiRequest::AbiRequest(const placement::PolicyRequest& request, std::shared_ptr<
                       count_of(request.candidates),
                       copy_candidates(),
                       sizeof(topolet_candidate),
-                      TOPOLET_OCCASION_CREATE,
+                      static_cast<std::int32_t>(request.occasion),
                       lend_workload(block_, request.workload, true),
                       &topology_->view(),
                       &ledger_->view(),
-                      request.exclusive ? TOPOLET_MODE_EXCLUSIVE : static_cast<std::int32_t>(request.shared_mode),
-                      0,
-                      static_cast<std::int32_t>(request.from),
-                      request.exclusive ? TOPOLET_SHARED_NOT : TOPOLET_SHARED_OTHER,
-                      {},
-                      {},
-                      {},
-                      {},
-                      0,
+                      static_cast<std::int32_t>(request.mode()),
+                      flags_of(request),
+                      request.exclusive ? static_cast<std::int32_t>(request.from) : TOPOLET_CPUS_FROM_POOL,
+                      why_shared_of(request),
+                      block_.copy(request.had.cpus),
+                      block_.copy(request.had.withheld),
+                      block_.copy(request.had.mems),
+                      block_.copy(request.keep),
+                      request.min_shared_cpus,
                       0,
                       nullptr});
   block_.seal();

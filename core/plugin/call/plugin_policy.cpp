@@ -27,6 +27,13 @@ static_assert(static_cast<int>(ContainerEvent::Kind::kUnpinned) == TOPOLET_EVENT
 
 namespace {
 
+/// Sandboxes, and containers whose CPUs others choose, are not adjusted so far.
+topolet_asks asks_for(const placement::PolicyRequest& request) {
+  const placement::Occasion occasion = request.occasion;
+  const bool is_created = occasion == placement::Occasion::kCreate || occasion == placement::Occasion::kRestart;
+  return is_created ? TOPOLET_ASKS_CREATE : TOPOLET_ASKS_UPDATE;
+}
+
 /// Runs one call and judges how it ended. `call` returns the plugin's status.
 template <class Call>
 CallStatus ask(const std::string& plugin, const char* function, const SinkReply& reply, Call&& call) {
@@ -319,13 +326,12 @@ CallResult<std::vector<NodeSet>> PluginPolicy::propose(const AbiRequest& request
 }
 
 CallResult<placement::Pick> PluginPolicy::pick(const AbiRequest& request, std::size_t candidate, const CpuSet& usable,
-                                               std::size_t count, const CpuSet& chosen) {
+                                               std::size_t count, topolet_pick_stage stage, const CpuSet& chosen) {
   if (!has(kPick)) return placement::Pick();
   PickReply reply{{begin_call()}, codes_, request.request().ledger};
-  const auto* pick_request = arguments_->copy_struct(
-      topolet_pick_request{sizeof(topolet_pick_request), static_cast<std::uint32_t>(candidate), &request.view(),
-                           arguments_->copy(usable), arguments_->copy(chosen), static_cast<std::uint32_t>(count),
-                           chosen.empty() ? TOPOLET_PICK_CHOOSE : TOPOLET_PICK_REVIEW});
+  const auto* pick_request = arguments_->copy_struct(topolet_pick_request{
+      sizeof(topolet_pick_request), static_cast<std::uint32_t>(candidate), &request.view(), arguments_->copy(usable),
+      arguments_->copy(chosen), static_cast<std::uint32_t>(count), static_cast<std::int32_t>(stage)});
   if (const CallStatus asked = call(kPick, pick_request, reply, shown_of(request)); !asked) return asked.failure();
   return reply.take();
 }
@@ -337,8 +343,8 @@ CallResult<placement::Adjustment> PluginPolicy::adjust(const AbiRequest& request
   const placement::Placement& placement = chosen.placement;
   const auto* adjust_request = arguments_->copy_struct(topolet_adjust_request{
       sizeof(topolet_adjust_request), static_cast<std::uint32_t>(chosen.candidate), &request.view(),
-      static_cast<std::int32_t>(placement.mode), 0, arguments_->copy(placement.cpus),
-      arguments_->copy(placement.withheld), arguments_->copy(chosen.memory)});
+      static_cast<std::int32_t>(placement.mode), static_cast<std::int32_t>(asks_for(request.request())),
+      arguments_->copy(placement.cpus), arguments_->copy(placement.withheld), arguments_->copy(chosen.memory)});
   if (const CallStatus asked = call(kAdjust, adjust_request, reply, shown_of(request)); !asked) return asked.failure();
   warn_of_search_paths(reply.adjustment.added);
   return std::move(reply.adjustment);

@@ -59,9 +59,10 @@ class PluginPolicy final {
   /// One verdict per candidate; the plugin abstains where it says nothing.
   CallResult<std::vector<placement::Verdict>> score(const AbiRequest& request);
   CallResult<std::vector<NodeSet>> propose(const AbiRequest& request);
-  /// `chosen`: empty while nothing is chosen.
+  /// `chosen`: with TOPOLET_PICK_REVIEW.
   CallResult<placement::Pick> pick(const AbiRequest& request, std::size_t candidate, const CpuSet& usable,
-                                   std::size_t count, const CpuSet& chosen = {});
+                                   std::size_t count, topolet_pick_stage stage = TOPOLET_PICK_CHOOSE,
+                                   const CpuSet& chosen = {});
   CallResult<placement::Adjustment> adjust(const AbiRequest& request, const placement::ChosenPlacement& chosen);
 
   template <class Struct, class Member>

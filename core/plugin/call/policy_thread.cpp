@@ -147,10 +147,18 @@ class PolicyThread::GuardedPolicy final : public placement::Policy {
     });
   }
 
+  Result<placement::Pick> order_pick(const placement::PolicyRequest& request, std::size_t candidate,
+                                     const CpuSet& usable, std::size_t count) override {
+    return ask<placement::Pick>(kPick, "order the CPUs", [&] {
+      return plugin_->pick(run_.shown.request(request, name_), candidate, usable, count, TOPOLET_PICK_ORDER);
+    });
+  }
+
   Result<placement::Pick> review_pick(const placement::PolicyRequest& request, std::size_t candidate,
                                       const CpuSet& usable, const CpuSet& chosen) override {
     return ask<placement::Pick>(kPick, "review the CPUs", [&] {
-      return plugin_->pick(run_.shown.request(request, name_), candidate, usable, request.exclusive_cpus, chosen);
+      return plugin_->pick(run_.shown.request(request, name_), candidate, usable, request.exclusive_cpus,
+                           TOPOLET_PICK_REVIEW, chosen);
     });
   }
 
@@ -348,7 +356,7 @@ std::shared_ptr<PolicyThread::Run> PolicyThread::prepare(const std::vector<Plugi
     auto policy = std::make_shared<GuardedPolicy>(
         *attempt, vote, lost_vote == lost.end() ? std::nullopt : std::optional(lost_vote->error));
     attempt->policies.push_back(policy);
-    attempt->votes.push_back({std::move(policy), vote.weight, vote.fail_closed, vote.required});
+    attempt->votes.push_back({std::move(policy), vote.weight, vote.fail_closed, vote.required, vote.common_options});
   }
   return attempt;
 }

@@ -63,6 +63,7 @@ struct PluginVote {
   std::int32_t weight = 1;               ///< this and the rest as in placement::Vote
   bool fail_closed = false;
   bool required = false;
+  placement::CommonOptions common_options = {};
 };
 
 template <class Task>

@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "core/plugin/host/common_options.hpp"
 #include "core/plugin/host/inspect_plugins.hpp"
 
 namespace topolet::plugin {
@@ -110,7 +111,8 @@ Result<std::vector<PluginVote>> make_votes(const LoadedConfig& setup, const std:
     auto policy = library->create({plugin.values.begin(), plugin.values.end()}, log, state,
                                   options_of_other_plugins(options, plugin.name), LentGuard::kCompared, machine);
     if (!policy) return policy.error();
-    votes.push_back({plugin.name, *policy, plugin.weight, plugin.fail_closed, plugin.required});
+    votes.push_back(
+        {plugin.name, *policy, plugin.weight, plugin.fail_closed, plugin.required, common_options_of(plugin)});
   }
   return votes;
 }

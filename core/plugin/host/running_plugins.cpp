@@ -7,6 +7,7 @@
 
 #include "core/base/log.hpp"
 #include "core/plugin/host/check_annotations.hpp"
+#include "core/plugin/host/common_options.hpp"
 
 namespace topolet::plugin {
 namespace {
@@ -197,7 +198,8 @@ std::vector<PluginVote> RunningPlugins::votes(std::int64_t* setup) const {
   std::vector<PluginVote> votes;
   for (const LoadedPlugin& loaded_plugin : loaded_plugins_) {
     const config::PluginOptions& options = loaded_plugin.options;
-    votes.push_back({loaded_plugin.id(), loaded_plugin.policy, options.weight, options.fail_closed, options.required});
+    votes.push_back({loaded_plugin.id(), loaded_plugin.policy, options.weight, options.fail_closed, options.required,
+                     common_options_of(options)});
   }
   return votes;
 }
