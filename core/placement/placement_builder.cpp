@@ -147,20 +147,24 @@ std::optional<Pick> PlacementBuilder::ask(const Vote& vote, const CpuSet& offere
   return *std::move(pick);
 }
 
-std::optional<Pick> PlacementBuilder::ask_for_pick(const Vote& vote, const RankedCandidate& ranked,
-                                                   const CpuSet& usable, std::size_t count) {
-  return ask(vote, ranked.usable, [&] { return vote.policy->pick(request_, ranked.position, usable, count); });
+std::vector<std::uint32_t> PlacementBuilder::ask_for_order(const Vote& vote, const RankedCandidate& ranked,
+                                                           const CpuSet& usable, std::size_t count) {
+  std::optional<Pick> pick =
+      ask(vote, ranked.usable, [&] { return vote.policy->order_pick(request_, ranked.position, usable, count); });
+  return pick ? std::move(pick->order) : std::vector<std::uint32_t>();
 }
 
-/// All policies are asked about the same CPUs, so that their order does not matter. If some narrowed the choice, the
-/// one that orders the CPUs is asked once more.
+/// All policies are asked about the same CPUs, so that their order does not matter. Then they are asked for an order of
+/// what is left, until one has any: CPUs that are shared are not taken one by one.
 PlacementBuilder::CombinedPicks PlacementBuilder::ask_for_picks(const RankedCandidate& ranked,
                                                                 const Considered& considered) {
   CombinedPicks picked;
   picked.usable = ranked.usable;
   std::vector<std::pair<const Vote*, CpuMinimum>> shares;
   for (const Vote& vote : votes_) {
-    std::optional<Pick> pick = ask_for_pick(vote, ranked, ranked.usable, request_.exclusive_cpus);
+    std::optional<Pick> pick = ask(vote, ranked.usable, [&] {
+      return vote.policy->pick(request_, ranked.position, ranked.usable, request_.exclusive_cpus);
+    });
     if (!pick) continue;
     if (pick->narrow || !pick->at_least.empty()) choosing_votes_.push_back(&vote);
     if (is_considered(considered, vote)) {
@@ -168,9 +172,6 @@ PlacementBuilder::CombinedPicks PlacementBuilder::ask_for_picks(const RankedCand
       if (pick->narrow) narrow(picked.usable, *pick->narrow, vote);
       for (CpuMinimum& share : pick->at_least) shares.emplace_back(&vote, std::move(share));
     }
-    if (picked.ordering_vote != nullptr || pick->order.empty()) continue;
-    picked.ordering_vote = &vote;
-    picked.order = std::move(pick->order);
   }
   std::stable_sort(shares.begin(), shares.end(), [](const auto& a, const auto& b) {
     if (a.first->weight != b.first->weight) return a.first->weight > b.first->weight;
@@ -179,9 +180,11 @@ PlacementBuilder::CombinedPicks PlacementBuilder::ask_for_picks(const RankedCand
   for (auto& [_, share] : shares) picked.shares.push_back(std::move(share));
   picked.of_any_kind = picked.usable;
   picked.usable = of_one_cpu_kind(request_, picked.of_any_kind);
-  if (picked.ordering_vote == nullptr || picked.usable == ranked.usable) return picked;
-  std::optional<Pick> anew = ask_for_pick(*picked.ordering_vote, ranked, picked.usable, request_.exclusive_cpus);
-  if (anew && !anew->order.empty()) picked.order = std::move(anew->order);
+  for (const Vote& vote : votes_) {
+    if (!request_.exclusive || !picked.order.empty()) break;
+    picked.order = ask_for_order(vote, ranked, picked.usable, request_.exclusive_cpus);
+    if (!picked.order.empty()) picked.ordering_vote = &vote;
+  }
   return picked;
 }
 
@@ -239,9 +242,8 @@ CpuSet PlacementBuilder::take_of(CpuSet usable, const RankedCandidate& ranked, c
   }
   const auto order_of = [&](const CpuSet& part, std::size_t of_it) {
     if (picked.ordering_vote == nullptr || picked.shares.empty()) return picked.order;
-    std::optional<Pick> pick = ask_for_pick(*picked.ordering_vote, ranked, part, of_it);
-    if (pick) return std::move(pick->order);
-    return picked.order;
+    std::vector<std::uint32_t> order = ask_for_order(*picked.ordering_vote, ranked, part, of_it);
+    return order.empty() ? picked.order : order;
   };
   return take_with_minimums(*request_.topology, usable, count, picked.shares, order_of, std::move(taken));
 }

@@ -35,7 +35,7 @@ class PlacementBuilder {
     CpuSet usable;                   ///< of these, CPUs of one kind if they suffice
     std::vector<CpuMinimum> shares;  ///< in the order in which they count
     const Vote* ordering_vote = nullptr;
-    std::vector<std::uint32_t> order;  ///< of all of `usable`
+    std::vector<std::uint32_t> order;  ///< of all of `usable`; for exclusive containers
   };
   /// `considered`: whose narrowing and shares count; everybody's if there is none.
   using Considered = std::optional<std::vector<const Vote*>>;
@@ -47,8 +47,9 @@ class PlacementBuilder {
   /// One policy's pick for a candidate, by way of `ask`; nothing if its vote is lost.
   template <class Ask>
   std::optional<Pick> ask(const Vote& vote, const CpuSet& offered, Ask ask);
-  std::optional<Pick> ask_for_pick(const Vote& vote, const RankedCandidate& ranked, const CpuSet& usable,
-                                   std::size_t count);
+  /// None if its vote is lost.
+  std::vector<std::uint32_t> ask_for_order(const Vote& vote, const RankedCandidate& ranked, const CpuSet& usable,
+                                           std::size_t count);
   CombinedPicks ask_for_picks(const RankedCandidate& ranked, const Considered& considered);
   void review_choice(const RankedCandidate& ranked, const CpuSet& offered);
   CpuSet take(const RankedCandidate& ranked, const CombinedPicks& picked);

@@ -95,7 +95,8 @@ Set Policy::propose(const topolet_request& request) const {
 }
 
 CpuChoice Policy::pick(const topolet_pick_request& picking) const {
-  const bool are_chosen = TOPOLET_HAS(&picking, chosen) && sdk::size_of(picking.chosen) > 0;
+  const bool are_chosen = picking.stage == TOPOLET_PICK_REVIEW;
+  if (!are_chosen && picking.stage != TOPOLET_PICK_CHOOSE) return {};
   const ForeignZone zone = read_foreign_zone(picking.request->workload->pod_annotations);
   if (!zone.error.empty() || zone.cpus.empty()) return {};
   Set usable = zone.cpus & Set(picking.usable);

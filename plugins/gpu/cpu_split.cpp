@@ -113,9 +113,7 @@ void apportion(const std::vector<UsableNode*>& serving, std::size_t count, std::
 
 }  // namespace
 
-bool has_chosen_cpus(const topolet_pick_request& picking) {
-  return TOPOLET_HAS(&picking, chosen) && sdk::size_of(picking.chosen) > 0;
-}
+bool has_chosen_cpus(const topolet_pick_request& picking) { return picking.stage == TOPOLET_PICK_REVIEW; }
 
 bool has_choice(const topolet_pick_request& picking) {
   if (has_chosen_cpus(picking)) return sdk::size_of(picking.chosen) < sdk::size_of(picking.usable);

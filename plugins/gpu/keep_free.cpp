@@ -26,8 +26,8 @@ std::int64_t shared_request_milli(const topolet_request& request, const Nodes& n
 }
 
 bool has_capacity(const topolet_request& request, const topolet_candidate& candidate, const Nodes& nodes) {
-  const auto free = static_cast<std::int64_t>(sdk::size_of(candidate.usable));
-  if (request.exclusive != 0) return free >= request.exclusive_cpus;
+  if (request.exclusive != 0) return sdk::size_of(candidate.usable) >= request.exclusive_cpus;
+  const auto free = static_cast<std::int64_t>(sdk::size_of(candidate.pool));
   const topolet_demand* const demand = request.workload->demand;
   const std::int64_t request_milli = demand == nullptr ? 0 : demand->cpu_request_milli;
   return free > 0 && shared_request_milli(request, nodes) + request_milli <= 1000 * free;

@@ -42,7 +42,6 @@ PolicyOptions read_options(const sdk::Options& options) {
   read.roots.cdi.clear();
   for (const std::string& directory : split(options["cdi-dirs"], ' ')) read.roots.cdi.emplace_back(directory);
   read.nvml_library = trimmed(options["nvml-library"]);
-  read.rules.whole_cores = options.of_other("numa.full-pcpus-only") == "true";
   return read;
 }
 

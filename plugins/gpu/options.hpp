@@ -31,7 +31,7 @@ enum class Split : std::uint8_t {
 struct Rules {
   Affinity affinity = Affinity::kPrefer;
   Split split = Split::kDevice;
-  bool whole_cores = false;  ///< numa.full-pcpus-only
+  bool whole_cores = false;  ///< exclusive CPUs are handed out as whole cores: not by an option, but for each request
 };
 
 /// The beginning of a rejection's reason: the option that another outcome needs changed.

@@ -106,28 +106,36 @@ void Policy::propose(const topolet_request& request, sdk::Proposals& proposals) 
 
 void Policy::score(const topolet_request& request, sdk::Scores& scores) const { scores.give(verdicts(request)); }
 
+Rules Policy::rules_for(const topolet_request& request) const {
+  Rules rules = options_.rules;
+  rules.whole_cores = sdk::has_flag(request, TOPOLET_REQUEST_WHOLE_CORES);
+  return rules;
+}
+
 void Policy::pick(const topolet_pick_request& picking, sdk::Picks& picks) const {
   const auto ask_for = [&picks](const std::vector<CpuMinimum>& minimums) {
     for (const CpuMinimum& minimum : minimums) picks.at_least(minimum.cpus.view(), minimum.count);
   };
+  if (picking.stage != TOPOLET_PICK_CHOOSE && picking.stage != TOPOLET_PICK_REVIEW) return;
   const ContainerDevices container = devices_to_be_near(container_devices(*picking.request));
+  const Rules rules = rules_for(*picking.request);
   const bool is_open = has_choice(picking);
   if (container.devices.empty()) {
     const bool keeps_away = options_.keep_free && container.empty() && is_open;
     if (keeps_away && !is_beside_gpus(*picking.request, pod_of(*picking.request)))
-      ask_for(split_keeping_free(picking, options_.rules));
+      ask_for(split_keeping_free(picking, rules));
     return;
   }
-  ask_for(split_by_local_cpus(picking, container, options_.rules));
+  ask_for(split_by_local_cpus(picking, container, rules));
   std::string missed = missed_local_cpus(picking, container);
   if (is_open) {
-    ask_for(split_among_nodes(picking, container, options_.rules));
-    if (std::string devices = missed_devices(picking, container, options_.rules); !devices.empty()) {
+    ask_for(split_among_nodes(picking, container, rules));
+    if (std::string devices = missed_devices(picking, container, rules); !devices.empty()) {
       missed = std::move(devices);
     }
   }
   if (missed.empty()) return;
-  if (options_.rules.affinity == Affinity::kRequire) {
+  if (rules.affinity == Affinity::kRequire) {
     picks.reject(kRequireText + missed);
   } else {
     picks.unmet(missed);
@@ -180,7 +188,7 @@ ContainerDevices Policy::container_devices(const topolet_request& request) const
 
 std::vector<Verdict> Policy::verdicts(const topolet_request& request) const {
   const ContainerDevices container = devices_to_be_near(container_devices(request));
-  Rules rules = options_.rules;
+  Rules rules = rules_for(request);
   // A container that only watches devices is not denied for being far from some.
   if (watches_only(container)) rules.affinity = Affinity::kPrefer;
   if (std::vector<Verdict> by_cpus = local_cpu_verdicts(request, container, rules); !by_cpus.empty()) return by_cpus;

@@ -38,6 +38,7 @@ class Policy {
   void tick(const topolet_tick_request& request, sdk::Wishes& wishes);
 
  private:
+  Rules rules_for(const topolet_request& request) const;
   /// The parts of the files that have changed since they were last read.
   struct FileChanges {
     std::optional<KernelDevices> devices;

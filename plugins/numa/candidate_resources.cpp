@@ -162,9 +162,11 @@ std::vector<CandidateResources> candidate_resources(const topolet_request& reque
     resources.node_count = std::max<std::size_t>(1, nodes + (has_others ? 1 : 0));
     resources.package_count = std::max<std::size_t>(1, packages);
     resources.allowed_cpus = sdk::size_of(candidate.cpus);
-    resources.free_cpus = sdk::size_of(candidate.usable);
+    // What a container that shares CPUs keeps of them does not tell how crowded it is there.
+    const topolet_set free = request.exclusive != 0 ? candidate.usable : candidate.pool;
+    resources.free_cpus = sdk::size_of(free);
     resources.shared_cpus = sdk::size_of_both(candidate.cpus, request.ledger->pool);
-    resources.unshared_cpus = resources.free_cpus - sdk::size_of_both(candidate.usable, request.ledger->pool);
+    resources.unshared_cpus = resources.free_cpus - sdk::size_of_both(free, request.ledger->pool);
     resources.isolated_cpus = sdk::size_of_both(candidate.cpus, isolated.view());
     for (const std::uint32_t node : positions) resources.shared_milli_requested += tables.shared_milli_requested[node];
     if (has_others) resources.shared_milli_requested += tables.shared_milli_requested_outside;

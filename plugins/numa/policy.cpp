@@ -349,12 +349,10 @@ std::vector<Verdict> Policy::score(const topolet_request& request) const {
 
 CpuOrder Policy::pick(const topolet_pick_request& picking) const {
   const topolet_request& request = *picking.request;
-  const bool chosen = TOPOLET_HAS(&picking, chosen) && sdk::size_of(picking.chosen) > 0;
   if (request.exclusive == 0 || request.exclusive_cpus == 0) return {};
-  // The second call, with the chosen CPUs, may only reject them, or keep others idle beside them.
-  if (chosen) return check_chosen(picking);
+  if (picking.stage == TOPOLET_PICK_REVIEW) return check_chosen(picking);
   const topolet_topology& topology = *request.topology;
-  std::size_t wanted = TOPOLET_HAS(&picking, count) ? picking.count : request.exclusive_cpus;
+  std::size_t wanted = picking.count;
   if (options_.order.full_pcpus_only && options_.rounds_up) {
     const std::size_t whole = rounded_up(wanted, sdk::threads_per_core(topology));
     if (whole <= sdk::size_of(picking.usable)) wanted = whole;
@@ -417,6 +415,9 @@ void Policy::propose(const topolet_request& request, sdk::Proposals& proposals) 
 }
 
 void Policy::pick(const topolet_pick_request& request, sdk::Picks& picks) const {
+  // Where all CPUs are of one kind there is nothing to choose but an order.
+  const bool is_to_choose = request.stage == TOPOLET_PICK_CHOOSE;
+  if (is_to_choose && sdk::cpu_kinds(*request.request->topology).size() < 2) return;
   const CpuOrder order = pick(request);
   if (!order.rejection.empty()) picks.reject(order.rejection);
   if (!order.withhold.empty()) {
@@ -424,9 +425,12 @@ void Policy::pick(const topolet_pick_request& request, sdk::Picks& picks) const 
     picks.reason(order.reason);
   }
   if (order.cpus.empty()) return;
-  if (!order.narrow.empty()) picks.narrow(order.narrow.view());
-  if (!order.wanted.empty()) picks.at_least(order.wanted.view(), request.request->exclusive_cpus);
-  picks.order(order.cpus);
+  if (is_to_choose) {
+    if (!order.narrow.empty()) picks.narrow(order.narrow.view());
+    if (!order.wanted.empty()) picks.at_least(order.wanted.view(), request.request->exclusive_cpus);
+  } else {
+    picks.order(order.cpus);
+  }
   picks.reason(order.reason);
 }
 

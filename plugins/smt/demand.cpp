@@ -67,8 +67,8 @@ Demand demand_of(const topolet_request& request, const PolicyOptions& options) {
   if (!demand.annotation_error.empty()) return demand;
   demand.exclusive_cpus = request.exclusive != 0 ? request.exclusive_cpus : 0;
   set_isolation(sdk::value_of(settings, kSmtAnnotation), options, demand);
-  demand.whole_cores = options.whole_cores && demand.exclusive_cpus > 0;
-  if (options.places_pods && demand.isolated) {
+  demand.whole_cores = sdk::has_flag(request, TOPOLET_REQUEST_WHOLE_CORES) && demand.exclusive_cpus > 0;
+  if (sdk::has_flag(request, TOPOLET_REQUEST_POD_SCOPE) && demand.isolated) {
     demand.rest_of_pod_cpus = rest_of_pod_cpus(request, demand.exclusive_cpus);
   }
   const Profile profile = profile_of(settings);

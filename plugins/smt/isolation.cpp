@@ -28,7 +28,7 @@ std::size_t Isolation::allowed_idle(topolet_set usable) const {
   // CPUs that the kernel isolates (isolcpus) are not in the pool.
   const topolet_set pool = request_.ledger->pool;
   if (sdk::size_of_both(usable, pool) == 0) return for_pod;
-  return std::min(for_pod, surplus(sdk::size_of(pool), demand_.exclusive_cpus + options_.min_shared_cpus));
+  return std::min(for_pod, surplus(sdk::size_of(pool), demand_.exclusive_cpus + request_.min_shared_cpus));
 }
 
 /// How many would be idle after the worst choice from these cores that other policies may make. `one_per_core`: the
@@ -90,7 +90,8 @@ Set Isolation::fewest_cpus(const Set& whole) const {
 /// Chooses whole cores; returns none if more than `most_idle` CPUs would stay idle.
 Set Isolation::choose_from(const Set& whole, std::size_t most_idle) const {
   if (whole.size() < demand_.exclusive_cpus) return {};
-  if (worst_case_idle(whole, options_.spreads_over_cores) <= most_idle) return whole;
+  const bool one_per_core = sdk::has_flag(request_, TOPOLET_REQUEST_SPREAD_CORES);
+  if (worst_case_idle(whole, one_per_core) <= most_idle) return whole;
   Set taken = fewest_cpus(whole);
   return taken.size() >= demand_.exclusive_cpus && taken.size() - demand_.exclusive_cpus <= most_idle ? taken : Set();
 }
@@ -127,7 +128,7 @@ Verdict Isolation::score(const topolet_candidate& candidate, const Set& whole) c
     const bool for_pod = surplus(sdk::size_of(candidate.usable), fewest_cpus(free).size()) < demand_.rest_of_pod_cpus;
     const std::string pod = other_containers_of_pod(demand_.rest_of_pod_cpus) + ", would find too few";
     const std::string pool =
-        "placement.min-shared-cpus keeps " + std::to_string(options_.min_shared_cpus) + " in the shared pool";
+        "placement.min-shared-cpus keeps " + std::to_string(request_.min_shared_cpus) + " in the shared pool";
     return {TOPOLET_VERDICT_SCORE, 0, enough + ", but " + (for_pod ? pod : pool)};
   }
   // The others may be containers of one CPU each, and then need a whole core for each CPU.

@@ -14,9 +14,8 @@ namespace topolet::smt {
 /// One request for exclusive CPUs that are to be isolated. Borrows everything that it is made from.
 class Isolation {
  public:
-  Isolation(const sdk::CoreMap& cores, const topolet_request& request, const Demand& demand,
-            const PolicyOptions& options)
-      : cores_(cores), request_(request), demand_(demand), options_(options) {}
+  Isolation(const sdk::CoreMap& cores, const topolet_request& request, const Demand& demand)
+      : cores_(cores), request_(request), demand_(demand) {}
 
   /// 100 for a candidate where the container can be isolated, 50 if that may be impossible for the rest of its pod,
   /// which is placed together with it; else 0. `whole`: the CPUs on free whole cores.
@@ -43,7 +42,6 @@ class Isolation {
   const sdk::CoreMap& cores_;
   const topolet_request& request_;
   const Demand& demand_;
-  const PolicyOptions& options_;
 };
 
 }  // namespace topolet::smt

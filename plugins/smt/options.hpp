@@ -3,7 +3,6 @@
 
 #include <topolet/policy.hpp>
 
-#include <cstddef>
 #include <cstdint>
 #include <string_view>
 
@@ -24,17 +23,9 @@ enum class IsolateSiblings : std::uint8_t {
 struct PolicyOptions {
   IsolateSiblings isolate_siblings = IsolateSiblings::kAnnotated;
   bool pair = false;
-  /// numa.full-pcpus-only: exclusive CPUs are whole cores.
-  bool whole_cores = false;
-  /// True if the CPUs of the last core beyond the request stay idle. If false, the numa plugin has denied such a
-  /// request.
+  /// True if, where CPUs are handed out as whole cores, those of the last core beyond the request stay idle. If false,
+  /// the numa plugin has denied such a request.
   bool rounds_up = true;
-  /// numa.distribute-cpus-across-cores: CPUs of different cores are taken first.
-  bool spreads_over_cores = false;
-  /// numa.scope = pod: where the first container of a pod is placed, the others must fit, too.
-  bool places_pods = false;
-  /// placement.min-shared-cpus: how many CPUs always stay in the pool.
-  std::size_t min_shared_cpus = 1;
 };
 
 PolicyOptions read_options(const sdk::Options& options);

@@ -82,9 +82,8 @@ void outweigh_nodes(const topolet_request& request, const Demand& demand, std::v
   }
 }
 
-std::vector<Verdict> score_isolation(const topolet_request& request, const CoreMap& cores, const Demand& demand,
-                                     const PolicyOptions& options) {
-  const Isolation isolation(cores, request, demand, options);
+std::vector<Verdict> score_isolation(const topolet_request& request, const CoreMap& cores, const Demand& demand) {
+  const Isolation isolation(cores, request, demand);
   const Set whole = cores.on_whole_cores(free_cpus(request).view());
   std::vector<Verdict> verdicts;
   for (const topolet_candidate& candidate : sdk::candidates(request)) {
@@ -237,9 +236,8 @@ std::vector<Verdict> score_pairing(const topolet_request& request, const CoreMap
   return verdicts;
 }
 
-Set cpus_to_choose_from(const topolet_pick_request& picking, const CoreMap& cores, const Demand& demand,
-                        const PolicyOptions& options) {
-  if (demand.isolated) return Isolation(cores, *picking.request, demand, options).cpus_to_choose_from(picking.usable);
+Set cpus_to_choose_from(const topolet_pick_request& picking, const CoreMap& cores, const Demand& demand) {
+  if (demand.isolated) return Isolation(cores, *picking.request, demand).cpus_to_choose_from(picking.usable);
   if (demand.whole_cores) {
     Set whole = cores.on_whole_cores(picking.usable);
     return whole.size() < demand.exclusive_cpus ? Set() : whole;
@@ -260,7 +258,7 @@ PickAnswer withhold_siblings(const topolet_pick_request& picking, const CoreMap&
   const bool required = demand.isolated || demand.exclusive_cpus % cores.threads_per_core() != 0;
   if (siblings.empty() || (!demand.isolated && !options.rounds_up)) return answer;
   if (demand.isolated) {
-    const Isolation isolation(cores, *picking.request, demand, options);
+    const Isolation isolation(cores, *picking.request, demand);
     answer.unmet = isolation.shortage_for_pod(picking.usable, Set(picking.chosen), siblings);
     if (!answer.unmet.empty()) return answer;
   }
@@ -286,8 +284,7 @@ std::vector<Verdict> Policy::score(const topolet_request& request) const {
     const CoreMap cores(*request.topology);
     if (demand.whole_cores) return score_whole_cores(request, cores, demand, options_);
     if (!demand.isolated && !has_siblings(cores)) return {};
-    verdicts =
-        demand.isolated ? score_isolation(request, cores, demand, options_) : score_pairing(request, cores, demand);
+    verdicts = demand.isolated ? score_isolation(request, cores, demand) : score_pairing(request, cores, demand);
   }
   if (!verdicts.empty() || demand.ineffective_annotation.empty()) return verdicts;
   return same_for_all(request, TOPOLET_VERDICT_ABSTAIN, demand.ineffective_annotation);
@@ -296,23 +293,23 @@ std::vector<Verdict> Policy::score(const topolet_request& request) const {
 void Policy::propose(const topolet_request& request, sdk::Proposals& proposals) const {
   const Demand demand = demand_of(request, options_);
   if (!demand.annotation_error.empty() || (!demand.isolated && !demand.whole_cores)) return;
-  for (const Set& nodes : node_sets_of_whole_cores(request, CoreMap(*request.topology), demand, options_)) {
+  for (const Set& nodes : node_sets_of_whole_cores(request, CoreMap(*request.topology), demand)) {
     proposals.nodes(nodes.view());
   }
 }
 
 PickAnswer Policy::pick(const topolet_pick_request& picking) const {
+  if (picking.stage != TOPOLET_PICK_CHOOSE && picking.stage != TOPOLET_PICK_REVIEW) return {};
   const Demand demand = demand_of(*picking.request, options_);
   if (!demand.annotation_error.empty() || demand.is_empty()) return {};
   const CoreMap cores(*picking.request->topology);
-  const bool chosen = TOPOLET_HAS(&picking, chosen) && sdk::size_of(picking.chosen) > 0;
-  if (chosen) {
+  if (picking.stage == TOPOLET_PICK_REVIEW) {
     const bool keeps_idle = demand.isolated || demand.whole_cores;
     return keeps_idle ? withhold_siblings(picking, cores, demand, options_) : PickAnswer{};
   }
   PickAnswer answer;
   if (!demand.isolated && !has_siblings(cores)) return answer;
-  answer.narrow = cpus_to_choose_from(picking, cores, demand, options_);
+  answer.narrow = cpus_to_choose_from(picking, cores, demand);
   if (answer.narrow.size() == sdk::size_of(picking.usable)) answer.narrow = {};
   return answer;
 }

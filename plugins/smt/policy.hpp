@@ -41,7 +41,7 @@ class Policy {
   /// takes several nodes.
   void propose(const topolet_request& request, sdk::Proposals& proposals) const;
 
-  /// Chooses CPUs; in the second call, with the chosen CPUs, the siblings that stay idle.
+  /// Chooses CPUs; in the review, the siblings of those that were chosen, which stay idle. Orders nothing.
   PickAnswer pick(const topolet_pick_request& picking) const;
 
   void score(const topolet_request& request, sdk::Scores& scores) const;

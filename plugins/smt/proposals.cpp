@@ -25,14 +25,13 @@ using Rooms = std::vector<NodeRoom>;
 
 class NodeSetBuilder {
  public:
-  NodeSetBuilder(const topolet_request& request, const sdk::CoreMap& cores, const Demand& demand,
-                 const PolicyOptions& options)
+  NodeSetBuilder(const topolet_request& request, const sdk::CoreMap& cores, const Demand& demand)
       : request_(request),
         demand_(demand),
         nodes_(sdk::nodes(*request.topology)),
         free_(sdk::union_of_candidates(request, &topolet_candidate::usable)),
         whole_(cores.on_whole_cores(free_.view())),
-        isolation_(cores, request, demand, options) {}
+        isolation_(cores, request, demand) {}
 
   /// The pod's nodes only, if they have enough for the container.
   Rooms rooms() const {
@@ -135,8 +134,8 @@ std::vector<Rooms> neighbourhoods(const NodeSetBuilder& builder, const Rooms& ro
 }  // namespace
 
 std::vector<Set> node_sets_of_whole_cores(const topolet_request& request, const sdk::CoreMap& cores,
-                                          const Demand& demand, const PolicyOptions& options) {
-  const NodeSetBuilder builder(request, cores, demand, options);
+                                          const Demand& demand) {
+  const NodeSetBuilder builder(request, cores, demand);
   const Rooms rooms = builder.rooms();
   const Rooms emptiest = fewest(builder, rooms);
   if (emptiest.size() < 2) return {};

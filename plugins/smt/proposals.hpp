@@ -13,6 +13,6 @@ namespace topolet::smt {
 /// isolated, or its request be rounded up: the fewest nodes, those with the most free whole cores; and nodes with their
 /// nearest neighbours, the smallest and closest sets of these. None if one node is enough, or no set is.
 std::vector<sdk::Set> node_sets_of_whole_cores(const topolet_request& request, const sdk::CoreMap& cores,
-                                               const Demand& demand, const PolicyOptions& options);
+                                               const Demand& demand);
 
 }  // namespace topolet::smt

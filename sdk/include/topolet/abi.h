@@ -512,7 +512,7 @@ typedef struct topolet_candidate {
 } topolet_candidate;
 
 /* Flags of a request. */
-#define TOPOLET_REQUEST_MUST_KEEP 1u     /* the container gets all of `keep`, or is denied */
+#define TOPOLET_REQUEST_MUST_KEEP 1u     /* it gets all of `keep`, or all its CPUs of it, or is denied */
 #define TOPOLET_REQUEST_STAYS 2u         /* it runs and must be somewhere: a rejection only counts against a place */
 #define TOPOLET_REQUEST_PARTIAL 4u       /* `candidates` are some of those that there are */
 #define TOPOLET_REQUEST_WHOLE_CORES 8u   /* exclusive CPUs are handed out as whole cores (numa.full-pcpus-only) */
@@ -533,7 +533,7 @@ typedef struct topolet_request {
   uint32_t exclusive_cpus;  /* how many; 0 unless `exclusive` */
   uint32_t candidate_count; /* 1 or more */
   /* Single nodes and domains, then combinations of nodes, in an order that depends on the machine alone; the machine is
-   * the last. */
+   * the last, unless it is left out (TOPOLET_REQUEST_PARTIAL). */
   const topolet_candidate* candidates;
   uint32_t candidate_stride;
   int32_t occasion; /* topolet_occasion */
@@ -544,7 +544,9 @@ typedef struct topolet_request {
   uint32_t flags;           /* TOPOLET_REQUEST_… */
   int32_t cpu_source;       /* topolet_cpu_source */
   int32_t why_shared;       /* topolet_why_shared */
-  topolet_set had_cpus;     /* what it has, or had in its last attempt; empty where there was none */
+  /* What it has, or had in its last attempt, as far as that is known; empty for TOPOLET_OCCASION_CREATE. Of one that
+   * goes back to CPUs that it was given before, these as well. */
+  topolet_set had_cpus;
   topolet_set had_withheld; /* the same */
   topolet_set had_mems;     /* the same */
   topolet_set keep;         /* of had_cpus: goes before what policies choose */

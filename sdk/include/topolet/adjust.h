@@ -23,8 +23,8 @@ extern "C" {
 typedef enum topolet_asks {
   TOPOLET_ASKS_CREATE = 0,  /* a container that is being created: all setters take effect */
   TOPOLET_ASKS_UPDATE = 1,  /* one that exists: environment and annotations stay as they are */
-  TOPOLET_ASKS_SANDBOX = 2, /* a pod's sandbox */
-  TOPOLET_ASKS_UNPLACED = 3 /* a container whose CPUs topolet does not choose */
+  TOPOLET_ASKS_SANDBOX = 2, /* a pod's sandbox; no host asks for one yet */
+  TOPOLET_ASKS_UNPLACED = 3 /* a container whose CPUs topolet does not choose; no host asks for one yet */
 } topolet_asks;
 
 typedef struct topolet_adjust_request {

@@ -1,7 +1,14 @@
-/* Capability "topolet.pick/1" of a plugin: which CPUs of the winning candidate are used. It is called for every
- * container that gets a CPU set, exclusive or shared: first to ask which CPUs to use, then, when they are chosen, which
- * others to withhold beside them. A plugin that orders CPUs that others have narrowed or divided is called in between
- * once more for each part. */
+/* Capability "topolet.pick/1" of a plugin: which CPUs of a candidate are used. Asked for every container that gets a CPU
+ * set, about the best candidate; if what comes out cannot be used there, about the next one, and so on. For each of them:
+ *
+ * 1. TOPOLET_PICK_CHOOSE: every plugin once, all about the same CPUs, the candidate's `usable`.
+ * 2. TOPOLET_PICK_ORDER, for exclusive containers: about what is left of these, one plugin after the other, the higher
+ *    weight first, then the id, until one has an order. Where plugins have divided the CPUs with at_least(), that one is
+ *    asked again for each part, with the `count` to be taken of it.
+ * 3. TOPOLET_PICK_REVIEW: every plugin once, about the CPUs that were chosen.
+ *
+ * If a review rejects them, the three are gone through once more without the choices of some plugins: see reject(). What
+ * else a plugin says in a stage is checked as ever, and has no effect. */
 #ifndef TOPOLET_PICK_H
 #define TOPOLET_PICK_H
 
@@ -18,8 +25,8 @@ extern "C" {
 /* Which part of the answer takes effect. Stages that are newer than the plugin's abi_minor are not asked. */
 typedef enum topolet_pick_stage {
   TOPOLET_PICK_CHOOSE = 0, /* narrow() and at_least() */
-  TOPOLET_PICK_ORDER = 1,  /* order(), within what is narrowed */
-  TOPOLET_PICK_REVIEW = 2  /* `chosen` is what was chosen: withhold(), unmet() and reject() */
+  TOPOLET_PICK_ORDER = 1,  /* order(); `usable` is what choosing has left, or a part of it */
+  TOPOLET_PICK_REVIEW = 2  /* withhold(), unmet() and reject(); `chosen` is what was chosen of `usable` */
 } topolet_pick_stage;
 
 typedef struct topolet_pick_request {

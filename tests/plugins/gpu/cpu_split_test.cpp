@@ -27,16 +27,15 @@ class GpuCpuSplit : public GpuPluginTest {
   GpuCpuSplit() : GpuPluginTest("pack:2 numa:2 core:2 pu:2") {}
 
   sdk::testing::Picked picked(const Container& container, const sdk::Set& nodes, std::size_t exclusive,
-                              const sdk::Set& chosen, const Plugin::Values& more = {},
-                              const Plugin::Values& others = {}) {
+                              const sdk::Set& chosen, const Plugin::Values& more = {}, std::uint32_t flags = 0) {
     Request request(machine_, ledger_, container, static_cast<std::uint32_t>(exclusive));
-    request.candidate(nodes);
-    return Plugin(topolet_plugin_v1, host_, options(more), others).pick(request, request.position(nodes), chosen);
+    request.candidate(nodes).flags(flags);
+    return Plugin(topolet_plugin_v1, host_, options(more)).pick(request, request.position(nodes), chosen);
   }
 
   std::string minimums(const Container& container, const sdk::Set& nodes, std::uint32_t exclusive,
-                       const Plugin::Values& others = {}) {
-    return text_of(picked(container, nodes, exclusive, {}, {}, others));
+                       std::uint32_t flags = 0) {
+    return text_of(picked(container, nodes, exclusive, {}, {}, flags));
   }
 
   sdk::testing::Picked judged(const Container& container, const sdk::Set& nodes, const sdk::Set& chosen,
@@ -71,7 +70,7 @@ TEST_F(GpuCpuSplit, UsesWholeCoresIfNumaDoes) {
   gpu(0, "0000:41:00.0", set_of({0}));
   gpu(1, "0000:81:00.0", set_of({1}));
   take(set_of({0}));
-  const Plugin::Values whole = {{"numa.full-pcpus-only", "true"}};
+  const std::uint32_t whole = TOPOLET_REQUEST_WHOLE_CORES;
   EXPECT_EQ(minimums(with("0"), set_of({0, 1}), 6), "6 of 1-3");
   EXPECT_EQ(minimums(with("0"), set_of({0, 1}), 6, whole), "6 of 2-3");
   EXPECT_EQ(minimums(with("0,1"), set_of({0, 1}), 4, whole), "2 of 4-7, 2 of 2-3");

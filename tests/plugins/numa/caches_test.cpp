@@ -36,7 +36,7 @@ class NumaCaches : public ::testing::Test {
   /// The CPUs that are taken on the first node.
   std::string taken(std::uint32_t cpus, const Plugin::Values& options = {}) {
     std::vector<std::uint32_t> order =
-        Plugin(topolet_plugin_v1, host_, options).pick(Request(machine_, ledger_, {}, cpus), 0).order;
+        Plugin(topolet_plugin_v1, host_, options).order(Request(machine_, ledger_, {}, cpus), 0).order;
     order.resize(cpus);
     return set_of(order).to_string();
   }
@@ -108,7 +108,7 @@ TEST_F(NumaCaches, TakesLittleOfTheLastCacheOfSeveral) {
   const Machine machine("numa:1 l3:3 core:4 pu:1");
   Ledger ledger(machine);
   ledger.place_exclusive({.pod_uid = "other"}, set_of({4, 5}));
-  std::vector<std::uint32_t> order = Plugin(topolet_plugin_v1, host_).pick(Request(machine, ledger, {}, 6), 0).order;
+  std::vector<std::uint32_t> order = Plugin(topolet_plugin_v1, host_).order(Request(machine, ledger, {}, 6), 0).order;
   order.resize(6);
   EXPECT_EQ(set_of(order).to_string(), "0-3,6-7") << "a whole one, and the rest of the one that is in part use";
 }
@@ -177,7 +177,7 @@ TEST(NumaCacheChurn, StaysInOneCacheWhereverOneHasRoom) {
       if (best == verdicts.size() || verdicts[i].score > verdicts[best].score) best = i;
     }
     if (best < verdicts.size()) {
-      std::vector<std::uint32_t> order = plugin.pick(request, best).order;
+      std::vector<std::uint32_t> order = plugin.order(request, best).order;
       order.resize(wanted);
       const Set taken = set_of(order);
       bool has_room = false;

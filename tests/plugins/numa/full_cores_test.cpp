@@ -148,6 +148,7 @@ TEST(NumaFullCores, RejectsPartsOfCoresThatOtherPoliciesChose) {
   request.candidate({0});
   const auto rejection = [&](const Set& chosen) {
     topolet_pick_request pick = request.pick();
+    pick.stage = TOPOLET_PICK_REVIEW;
     pick.chosen = chosen.view();
     return Policy(full()).pick(pick).rejection;
   };

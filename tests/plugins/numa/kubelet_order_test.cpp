@@ -205,7 +205,7 @@ void expect_as_kubelet(const Vector& vector) {
   FakeHost host;
   Plugin plugin(topolet_plugin_v1, host, vector.options);
   const auto verdicts = plugin.score(request);
-  const std::vector<std::uint32_t> order = plugin.pick(request, whole).order;
+  const std::vector<std::uint32_t> order = plugin.order(request, whole).order;
   const bool rejected = verdicts[whole].kind == TOPOLET_VERDICT_REJECT;
   if (vector.denied) {
     EXPECT_TRUE(rejected || order.empty());

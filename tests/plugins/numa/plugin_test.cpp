@@ -75,7 +75,7 @@ TEST_F(NumaPluginTest, PrefersCloseNodesOfAsMany) {
 TEST_F(NumaPluginTest, FillsPartlyUsedCoresWithOddThreads) {
   ledger_.place_exclusive({}, set_of({2}));
   const Request request(machine_, ledger_, {}, 3);
-  const auto picked = Plugin(topolet_plugin_v1, host_).pick(request, 0);
+  const auto picked = Plugin(topolet_plugin_v1, host_).order(request, 0);
   EXPECT_THAT(picked.order, ElementsAre(3, 0, 1));
   EXPECT_EQ(picked.reason, "1 whole core and 1 thread of partly used cores");
 }
@@ -84,7 +84,7 @@ TEST_F(NumaPluginTest, HasNoOpinionOnSharedContainers) {
   const Request request(machine_, ledger_, {}, 0);
   Plugin plugin(topolet_plugin_v1, host_);
   for (const auto& verdict : plugin.score(request)) EXPECT_EQ(verdict.kind, TOPOLET_VERDICT_ABSTAIN);
-  EXPECT_TRUE(plugin.pick(request, 0).order.empty());
+  EXPECT_TRUE(plugin.order(request, 0).order.empty());
 }
 
 }  // namespace

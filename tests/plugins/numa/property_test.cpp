@@ -171,11 +171,11 @@ TEST_P(NumaOnMachine, OrdersOnlyWhatIsUsableEachOnceAndEnough) {
       for (std::size_t i = 0; i < scene.request->view().candidate_count; ++i) {
         const Set usable(scene.request->view().candidates[i].usable);
         if (usable.size() < scene.wanted) continue;
-        const std::vector<std::uint32_t> order = plugin.pick(*scene.request, i).order;
+        const std::vector<std::uint32_t> order = plugin.order(*scene.request, i).order;
         EXPECT_GE(order.size(), scene.wanted);
         EXPECT_EQ(set_of(order).size(), order.size());
         EXPECT_TRUE((set_of(order) - usable).empty());
-        EXPECT_EQ(plugin.pick(*scene.request, i).order, order);
+        EXPECT_EQ(plugin.order(*scene.request, i).order, order);
       }
     }
   }
@@ -201,7 +201,7 @@ TEST_P(NumaOnMachine, BreaksAtMostOneFreeCore) {
       for (std::size_t i = 0; i < scene.request->view().candidate_count; ++i) {
         const Set free(scene.request->view().candidates[i].usable);
         if (free.size() < scene.wanted) continue;
-        std::vector<std::uint32_t> order = plugin.pick(*scene.request, i).order;
+        std::vector<std::uint32_t> order = plugin.order(*scene.request, i).order;
         order.resize(scene.wanted);
         EXPECT_LE(broken_cores(scene.machine, free, set_of(order)), 1U) << policy << ", seed " << seed;
       }

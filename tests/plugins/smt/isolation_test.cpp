@@ -27,14 +27,14 @@ using sdk::testing::set_of;
 const Container kIsolated = {.settings = {{"smt", "isolate"}}};
 const Container kHeavy = {.settings = {{"smt", "isolate"}, {"cpu-profile", "heavy"}}};
 
-Plugin::Values keeping(std::size_t min_shared) { return {{"placement.min-shared-cpus", std::to_string(min_shared)}}; }
-
 /// Four cores of two threads, siblings beside each other.
 class Narrowed : public ::testing::Test {
  protected:
-  std::string narrowed(const Container& container, std::uint32_t cpus, const Plugin::Values& others) {
-    Plugin plugin(topolet_plugin_v1, host_, {{"pair", "true"}}, others);
-    const Request request(machine_, ledger_, container, cpus);
+  std::string narrowed(const Container& container, std::uint32_t cpus, std::uint32_t min_shared,
+                       std::uint32_t flags = 0) {
+    Plugin plugin(topolet_plugin_v1, host_, {{"pair", "true"}});
+    Request request(machine_, ledger_, container, cpus);
+    request.min_shared_cpus(min_shared).flags(flags);
     const Picked picked = plugin.pick(request, request.view().candidate_count - 1);
     return picked.narrowed ? picked.narrow.to_string() : "all";
   }
@@ -45,24 +45,22 @@ class Narrowed : public ::testing::Test {
 };
 
 TEST_F(Narrowed, HeavyContainersShareCoresWithThemselvesBeforeOthersLackCpus) {
-  EXPECT_EQ(narrowed(kHeavy, 2, keeping(4)), "0,2,4,6");
-  EXPECT_EQ(narrowed(kHeavy, 2, keeping(5)), "all") << "one more would not be left if two siblings idled";
+  EXPECT_EQ(narrowed(kHeavy, 2, 4), "0,2,4,6");
+  EXPECT_EQ(narrowed(kHeavy, 2, 5), "all") << "one more would not be left if two siblings idled";
 }
 
 TEST_F(Narrowed, LeavesTheChoiceToOthersWhereItCannotMakeTooManyIdle) {
-  EXPECT_EQ(narrowed(kIsolated, 3, keeping(4)), "all");
-  EXPECT_EQ(narrowed(kIsolated, 3, {{"placement.min-shared-cpus", "4"}, {"numa.distribute-cpus-across-cores", "true"}}),
-            "0-3")
-      << "one of each core would make three idle";
+  EXPECT_EQ(narrowed(kIsolated, 3, 4), "all");
+  EXPECT_EQ(narrowed(kIsolated, 3, 4, TOPOLET_REQUEST_SPREAD_CORES), "0-3") << "one of each core would make three idle";
 }
 
 TEST_F(Narrowed, LeavesRoomForTheRestOfThePod) {
   Container of_pod = kIsolated;
   of_pod.pod_cpu_request_milli = 8000;
-  const Plugin::Values pods = {{"numa.scope", "pod"}};
-  Plugin plugin(topolet_plugin_v1, host_, {}, pods);
+  Plugin plugin(topolet_plugin_v1, host_);
   const auto beside = [&](std::uint32_t cpus, const Set& chosen) {
-    const Request request(machine_, ledger_, of_pod, cpus);
+    Request request(machine_, ledger_, of_pod, cpus);
+    request.flags(TOPOLET_REQUEST_POD_SCOPE);
     return plugin.pick(request, request.view().candidate_count - 1, chosen);
   };
   EXPECT_EQ(beside(3, set_of({0, 1, 2})).withhold.to_string(), "");
@@ -144,10 +142,9 @@ TEST(IsolationProperty, FitsIfAnySetOfWholeCoresDoes) {
         Demand demand;
         demand.exclusive_cpus = cpus;
         demand.isolated = true;
-        PolicyOptions options;
-        options.min_shared_cpus = kept;
-        const Set narrowed =
-            Isolation(cores, machine.request(), demand, options).cpus_to_choose_from(machine.all().view());
+        topolet_request request = machine.request();
+        request.min_shared_cpus = static_cast<std::uint32_t>(kept);
+        const Set narrowed = Isolation(cores, request, demand).cpus_to_choose_from(machine.all().view());
         const bool fits = machine.all().size() - fewest >= kept;
         ASSERT_EQ(!narrowed.empty(), fits) << "seed " << seed << ", " << cpus << " CPUs, " << kept << " kept";
         ASSERT_EQ((narrowed - cores.on_whole_cores(narrowed.view())).to_string(), "") << "whole cores";

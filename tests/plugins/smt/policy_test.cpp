@@ -18,12 +18,14 @@ using sdk::testing::Plugin;
 using sdk::testing::Request;
 using sdk::testing::set_of;
 using ::testing::Each;
+using ::testing::ElementsAre;
 using ::testing::Field;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using PluginVerdict = sdk::testing::Verdict;
 using PluginPicked = sdk::testing::Picked;
 
-const Plugin::Values kFullPcpusOnly = {{"numa.full-pcpus-only", "true"}};
+constexpr std::uint32_t kFullPcpusOnly = TOPOLET_REQUEST_WHOLE_CORES;
 const Container kIsolated = {.settings = {{"smt", "isolate"}}};
 const Container kHeavy = {.settings = {{"cpu-profile", "heavy"}}};
 const Container kLight = {.settings = {{"cpu-profile", "light"}}};
@@ -32,15 +34,16 @@ const Container kLight = {.settings = {{"cpu-profile", "light"}}};
 class SmtTest : public ::testing::Test {
  protected:
   std::vector<PluginVerdict> score(const Container& container, std::uint32_t cpus, const Plugin::Values& values = {},
-                                   const Plugin::Values& others = {}) {
-    Plugin plugin(topolet_plugin_v1, host_, values, others);
-    return plugin.score(Request(machine_, ledger_, container, cpus));
+                                   std::uint32_t flags = 0) {
+    Plugin plugin(topolet_plugin_v1, host_, values);
+    return plugin.score(Request(machine_, ledger_, container, cpus).flags(flags));
   }
   /// On the whole machine, the last candidate.
   PluginPicked pick(const Container& container, std::uint32_t cpus, const Plugin::Values& values = {},
-                    const Plugin::Values& others = {}, const Set& chosen = {}) {
-    Plugin plugin(topolet_plugin_v1, host_, values, others);
-    const Request request(machine_, ledger_, container, cpus);
+                    std::uint32_t flags = 0, const Set& chosen = {}) {
+    Plugin plugin(topolet_plugin_v1, host_, values);
+    Request request(machine_, ledger_, container, cpus);
+    request.flags(flags);
     return plugin.pick(request, request.view().candidate_count - 1, chosen);
   }
 
@@ -52,12 +55,12 @@ class SmtTest : public ::testing::Test {
 TEST_F(SmtTest, HasNoOpinionOnContainersThatAskForNothing) {
   EXPECT_THAT(score({}, 3), Each(Field(&PluginVerdict::kind, TOPOLET_VERDICT_ABSTAIN)));
   EXPECT_FALSE(pick({}, 3).narrowed);
-  EXPECT_TRUE(pick({}, 3, {}, {}, set_of({0, 1, 2})).withhold.empty());
+  EXPECT_TRUE(pick({}, 3, {}, 0, set_of({0, 1, 2})).withhold.empty());
 }
 
 TEST_F(SmtTest, KeepsTheSiblingsOfAnIsolatedContainerIdle) {
   EXPECT_FALSE(pick(kIsolated, 3).narrowed) << "all cores are whole";
-  const PluginPicked beside = pick(kIsolated, 3, {}, {}, set_of({0, 1, 2}));
+  const PluginPicked beside = pick(kIsolated, 3, {}, 0, set_of({0, 1, 2}));
   EXPECT_EQ(beside.withhold.to_string(), "3");
   EXPECT_EQ(beside.reason, "CPU 3 is kept idle (topolet.io/smt = isolate)");
   EXPECT_TRUE(beside.unmet.empty());
@@ -71,7 +74,7 @@ TEST_F(SmtTest, IsolatesOnWholeCoresOnly) {
 TEST_F(SmtTest, ReportsIsolationThatIsImpossible) {
   ledger_.place_exclusive({}, set_of({1, 3, 5, 7}));
   EXPECT_FALSE(pick(kIsolated, 1).narrowed);
-  const PluginPicked beside = pick(kIsolated, 1, {}, {}, set_of({0}));
+  const PluginPicked beside = pick(kIsolated, 1, {}, 0, set_of({0}));
   EXPECT_TRUE(beside.withhold.empty());
   EXPECT_EQ(beside.unmet,
             "CPU 1 cannot be kept idle beside CPU 0: reserved or used by others (topolet.io/smt = isolate)");
@@ -269,14 +272,30 @@ TEST(SmtOff, KeepsSharedContainersTogether) {
   EXPECT_FALSE(plugin.pick(Request(machine, ledger, kLight, 0), 0).narrowed);
 }
 
+TEST_F(SmtTest, SaysOnceThatItDeniesNoRoundingWhereCpusAreNotHandedOutAsWholeCores) {
+  Plugin plugin(topolet_plugin_v1, host_, {{"round", "deny"}});
+  plugin.score(Request(machine_, ledger_, {}, 0));
+  plugin.score(Request(machine_, ledger_, {}, 3).flags(kFullPcpusOnly));
+  EXPECT_THAT(host_.log, IsEmpty());
+  for (int times = 0; times < 2; ++times) plugin.score(Request(machine_, ledger_, {}, 3));
+  EXPECT_THAT(host_.log, ElementsAre(HasSubstr("round = deny has no effect without numa.full-pcpus-only")));
+}
+
+TEST_F(SmtTest, OrdersNothing) {
+  Plugin plugin(topolet_plugin_v1, host_);
+  const PluginPicked picked = plugin.order(Request(machine_, ledger_, kIsolated, 1), 0);
+  EXPECT_TRUE(picked.order.empty() && !picked.narrowed && picked.withhold.empty());
+}
+
 TEST(SmtOff, ChangesNothing) {
   const Machine machine("numa:1 core:4 pu:1");
   const Ledger ledger(machine);
   FakeHost host;
-  Plugin plugin(topolet_plugin_v1, host, {{"pair", "true"}}, kFullPcpusOnly);
+  Plugin plugin(topolet_plugin_v1, host, {{"pair", "true"}});
   for (const Container& container : {kIsolated, kHeavy, kLight, Container()}) {
     for (const std::uint32_t cpus : {0U, 3U}) {
-      const Request request(machine, ledger, container, cpus);
+      Request request(machine, ledger, container, cpus);
+      request.flags(kFullPcpusOnly);
       EXPECT_FALSE(plugin.pick(request, 0).narrowed);
       const auto beside = plugin.pick(request, 0, set_of({0, 1, 2}));
       EXPECT_TRUE(beside.withhold.empty() && beside.unmet.empty());

@@ -18,7 +18,9 @@ using Cpus = std::vector<std::uint32_t>;
 /// One node of some cores of one to four threads each, and who is there. CPUs are numbered across the cores.
 class Scene {
  public:
-  explicit Scene(std::uint64_t seed) : random_(seed) {
+  explicit Scene(std::uint64_t seed, std::uint32_t flags = 0) : random_(seed) {
+    request_.min_shared_cpus = 1;
+    request_.flags = flags;
     const std::size_t cores = 2 + below(3);
     for (std::size_t core = 0; core < cores; ++core) cores_.emplace_back(1 + below(4));
     std::uint32_t cpu = 0;
@@ -52,7 +54,13 @@ class Scene {
     workload_.demand = &demand_;
     request_.exclusive = cpus > 0 ? 1 : 0;
     request_.exclusive_cpus = cpus;
-    return {sizeof(topolet_pick_request), 0, &request_, free_.view(), chosen, cpus, 0};
+    return {sizeof(topolet_pick_request),
+            0,
+            &request_,
+            free_.view(),
+            chosen,
+            cpus,
+            sdk::size_of(chosen) > 0 ? TOPOLET_PICK_REVIEW : TOPOLET_PICK_CHOOSE};
   }
 
   bool has_heavy(const Set& core) const { return sdk::size_of_both(core.view(), heavy_.view()) > 0; }
@@ -225,9 +233,10 @@ TEST(SmtProperties, SharedContainersGetWhatTheyAskForAndNoMoreThreadsOfACoreThan
 }
 
 /// Whole cores belong to the container, used or idle, if they fit; otherwise nothing is withheld, and it says so.
-void expect_whole_cores(const Policy& policy, const char* key, const char* value, bool always_unmet) {
+void expect_whole_cores(const char* key, const char* value, std::uint32_t flags, bool always_unmet) {
+  const Policy policy({});
   for (std::uint64_t seed = 0; seed < kScenes && !testing::Test::HasFailure(); ++seed) {
-    Scene scene(seed);
+    Scene scene(seed, flags);
     SCOPED_TRACE(scene.words());
     for (std::uint32_t wanted = 1; wanted <= scene.free().size(); ++wanted) {
       const bool fits = scene.whole().size() >= wanted;
@@ -249,10 +258,10 @@ void expect_whole_cores(const Policy& policy, const char* key, const char* value
   }
 }
 
-TEST(SmtProperties, IsolationIsWholeOrUnmet) { expect_whole_cores(Policy({}), "smt", "isolate", true); }
+TEST(SmtProperties, IsolationIsWholeOrUnmet) { expect_whole_cores("smt", "isolate", 0, true); }
 
 TEST(SmtProperties, FullPcpusOnlyGivesWholeCoresWhereThereAreEnough) {
-  expect_whole_cores(Policy({.whole_cores = true}), "smt", "share", false);
+  expect_whole_cores("smt", "share", TOPOLET_REQUEST_WHOLE_CORES, false);
 }
 
 }  // namespace

@@ -182,6 +182,9 @@ inline Array<topolet_os_device> os_devices(const topolet_topology& topology) {
   return {topology.os_devices, topology.os_device_count, topology.os_device_stride};
 }
 
+/// `flag`: one of TOPOLET_REQUEST_….
+inline bool has_flag(const topolet_request& request, std::uint32_t flag) { return (request.flags & flag) != 0; }
+
 /// All CPUs that any candidate of the request has: `set` is &topolet_candidate::cpus for the allowed CPUs or
 /// &topolet_candidate::usable for those that the container may be given.
 inline Set union_of_candidates(const topolet_request& request, topolet_set topolet_candidate::*set) {

@@ -171,6 +171,15 @@ class Plugin {
   /// Without `chosen`, asks which CPUs to use. With it, the CPUs that the container is going to get, asks what to
   /// withhold beside them.
   Picked pick(const Request& request, std::size_t candidate, const Set& chosen = {}) {
+    return pick_at(chosen.empty() ? TOPOLET_PICK_CHOOSE : TOPOLET_PICK_REVIEW, request, candidate, chosen);
+  }
+
+  /// Asks for the order in which to take CPUs. A host asks for exclusive containers only.
+  Picked order(const Request& request, std::size_t candidate) {
+    return pick_at(TOPOLET_PICK_ORDER, request, candidate, {});
+  }
+
+  Picked pick_at(topolet_pick_stage stage, const Request& request, std::size_t candidate, const Set& chosen) {
     sinks::PickAnswer answer;
     answer.ledger = request.view().ledger;
     answer.codes = codes();
@@ -182,7 +191,7 @@ class Plugin {
                                      candidates(request.view())[candidate].usable,
                                      chosen.view(),
                                      request.view().exclusive_cpus,
-                                     chosen.empty() ? TOPOLET_PICK_CHOOSE : TOPOLET_PICK_REVIEW};
+                                     stage};
     return finish(answer, capability<topolet_pick>(TOPOLET_PICK_ID).pick(instance_, &asked, &sink));
   }
 

@@ -228,6 +228,7 @@ class Request {
     view_.candidate_stride = sizeof(topolet_candidate);
     view_.mode = exclusive_cpus > 0 ? TOPOLET_MODE_EXCLUSIVE : TOPOLET_MODE_SHARED;
     view_.why_shared = exclusive_cpus > 0 ? TOPOLET_SHARED_NOT : TOPOLET_SHARED_OTHER;
+    view_.min_shared_cpus = 1;
     view_.workload = &workload_.view();
     view_.topology = &machine.view();
     view_.ledger = &ledger.view();
@@ -240,6 +241,18 @@ class Request {
   Request& candidate(const Set& nodes) {
     add(TOPOLET_DOMAIN_MACHINE, 0, nodes, machine_.cpus_of(nodes));
     refresh();
+    return *this;
+  }
+
+  /// Sets TOPOLET_REQUEST_… flags, beside those that are set.
+  Request& flags(std::uint32_t flags) {
+    view_.flags |= flags;
+    return *this;
+  }
+
+  /// So many CPUs stay in the pool (placement.min-shared-cpus); 1 unless set.
+  Request& min_shared_cpus(std::uint32_t cpus) {
+    view_.min_shared_cpus = cpus;
     return *this;
   }
 
