@@ -138,28 +138,28 @@ TEST_F(HistoryTest, CountsAContainerOnceForEachPluginThatRejectedIt) {
             json({{"plugin", "numa"}, {"containers", 1}, {"times", 1}, {"last", "2026-01-01T00:05:00.000Z"}}));
 }
 
-TEST_F(HistoryTest, FindsDecisionsByTheCodesOfPlugins){{const auto store = state_.open();
-store::DecidedRow row;
-row.at_ms = 1'767'225'900'000;
-row.event = "denied";
-row.holds = false;
-row.pod_name = "coded";
-row.reason_code = "plugin-rejected";
-row.verdicts = R"({"candidates":1,"best":[],"rejected":{"numa: full (numa/full)" : 1
-}
-, "codes" : ["numa/full"]
-})";
+TEST_F(HistoryTest, FindsDecisionsByTheCodesOfPlugins) {
+  {
+    const auto store = state_.open();
+    store::DecidedRow row;
+    row.at_ms = 1'767'225'900'000;
+    row.event = "denied";
+    row.holds = false;
+    row.pod_name = "coded";
+    row.reason_code = "plugin-rejected";
+    row.verdicts =
+        R"json({"candidates":1,"best":[],"rejected":{"numa: full (numa/full)":1},"codes":["numa/full"]})json";
     ASSERT_TRUE(store->add(row).has_value());
-row.pod_name = "other";
-row.verdicts = R"({"candidates":1,"best":[],"rejected":{"numa: numa/full":1},"codes":["numa/fuller"]})";
-ASSERT_TRUE(store->add(row).has_value());
-}
-const json found = rows({"audit", "--since", "2026-01-01", "--reason", "numa/full"});
-ASSERT_EQ(found.size(), 1U);
-EXPECT_EQ(found[0]["pod"], "coded");
-EXPECT_EQ(found[0]["code"], "plugin-rejected");
-EXPECT_THAT(said({"audit", "--since", "2026-01-01", "--reason", "gpu/full"}, 0),
-            HasSubstr("nothing is recorded of that time"));
+    row.pod_name = "other";
+    row.verdicts = R"({"candidates":1,"best":[],"rejected":{"numa: numa/full":1},"codes":["numa/fuller"]})";
+    ASSERT_TRUE(store->add(row).has_value());
+  }
+  const json found = rows({"audit", "--since", "2026-01-01", "--reason", "numa/full"});
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0]["pod"], "coded");
+  EXPECT_EQ(found[0]["code"], "plugin-rejected");
+  EXPECT_THAT(said({"audit", "--since", "2026-01-01", "--reason", "gpu/full"}, 0),
+              HasSubstr("nothing is recorded of that time"));
 }
 
 TEST_F(HistoryTest, FindsInTheAudit) {

@@ -35,7 +35,7 @@ TEST(Codes, GoWithTheReasonsOfVerdicts) {
 
 TEST(Codes, GoWithTheReasonsOfPicks) {
   const auto request = two_node_request();
-  const auto pick = coded("")->pick(abi_view(*request), 0, CpuSet::range(0, 3), 2, CpuSet{0, 1});
+  const auto pick = coded("")->pick(abi_view(*request), 0, CpuSet::range(0, 3), 2, TOPOLET_PICK_REVIEW, CpuSet{0, 1});
   ASSERT_TRUE(pick) << pick.error().message;
   EXPECT_EQ(pick->rejected, "because (coded/full)");
   EXPECT_EQ(pick->code, "coded/full");
@@ -81,7 +81,7 @@ Result<placement::Pick> replacing(const std::string& answer, placement::Mode mod
   entry.key = {"uid-2", "db", 0, "sandbox-2"};
   entry.placement.mode = mode;
   request->ledger.entries.push_back(entry);
-  return coded(answer)->pick(abi_view(*request), 0, CpuSet::range(0, 3), 2, CpuSet{0, 1});
+  return coded(answer)->pick(abi_view(*request), 0, CpuSet::range(0, 3), 2, TOPOLET_PICK_REVIEW, CpuSet{0, 1});
 }
 
 TEST(PickedReplacements, AreOthersOfTheLedger) {
