@@ -153,6 +153,14 @@ placement::LedgerSnapshot random_ledger(const Testbed& testbed, RandomSource& rn
   return ledger.snapshot();
 }
 
+/// Why it is decided, what the container had, and what other policies are set to.
+void add_circumstances(placement::PolicyRequest& request, RandomSource& rng) {
+  request.occasion =
+      static_cast<placement::Occasion>(rng.below(static_cast<std::uint64_t>(placement::Occasion::kAdopt) + 1));
+  if (request.occasion != placement::Occasion::kCreate) request.had.cpus = request.shared_cpus();
+  request.common_options = {.whole_cores = rng.one_in(4), .pod_scope = rng.one_in(4), .spread_cores = rng.one_in(8)};
+}
+
 placement::PolicyRequest usual_request(const Testbed& testbed, std::size_t cpus, const CpuSet& held) {
   const topology::Topology& topology = *testbed.machine.topology;
   engine::Ledger ledger({topology.allowed, {}, topology.isolated}, 1);
@@ -208,8 +216,10 @@ placement::PolicyRequest random_request(const Testbed& testbed, RandomSource& rn
   placement::LedgerSnapshot ledger = random_ledger(testbed, rng);
   placement::Workload workload = random_workload(testbed, rng);
   if (rng.one_in(10)) workload.demand.memory_limit_bytes = std::numeric_limits<std::int64_t>::max();
-  return make_request(testbed.machine.topology, std::move(ledger), std::move(workload), testbed.candidates, {},
-                      rng.one_in(10));
+  placement::PolicyRequest request = make_request(testbed.machine.topology, std::move(ledger), std::move(workload),
+                                                  testbed.candidates, {}, rng.one_in(10));
+  add_circumstances(request, rng);
+  return request;
 }
 
 }  // namespace topolet::plugin_checker

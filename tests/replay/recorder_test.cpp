@@ -51,7 +51,7 @@ TEST_F(RecorderTest, LetsNobodyElseReadTheFile) {
   struct stat status {};
   ASSERT_EQ(::stat(file_.c_str(), &status), 0);
   EXPECT_EQ(status.st_mode & 0777, 0600U);
-  EXPECT_THAT(text(), StartsWith(R"({"op":"record","version":1,"topolet":"1.2","at":)"));
+  EXPECT_THAT(text(), StartsWith(R"({"op":"record","version":2,"topolet":"1.2","at":)"));
 }
 
 TEST_F(RecorderTest, LeavesWhatIsNoRecordAlone) {

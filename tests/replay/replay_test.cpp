@@ -11,7 +11,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr const char* kBegin = R"({"op":"record","version":1,"topolet":"1.2","at":1})"
+constexpr const char* kBegin = R"({"op":"record","version":2,"topolet":"1.2","at":1})"
                                "\n";
 
 std::string error_of(const std::string& record) {
@@ -32,8 +32,8 @@ TEST(Replay, TellsARecordByItsBeginWhateverItsVersion) {
 }
 
 TEST(Replay, ReadsNoRecordOfAnotherVersion) {
-  EXPECT_EQ(error_of(R"({"op":"record","version":2,"topolet":"9.1"})"),
-            "line 1: it is a record of version 2, written by topolet 9.1; this topolet reads version 1");
+  EXPECT_EQ(error_of(R"({"op":"record","version":3,"topolet":"9.1"})"),
+            "line 1: it is a record of version 3, written by topolet 9.1; this topolet reads version 2");
 }
 
 TEST(Replay, NamesALineThatIsNoneOfARecords) {

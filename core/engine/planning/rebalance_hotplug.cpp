@@ -137,13 +137,13 @@ Plan RebalancePlanner::plan_other_exclusive_cpus(const Allocation& before) const
   if (is_possible(plan)) {
     return finish(std::move(plan), wanted + "as it runs, it gets the nearest CPUs nevertheless: ", Squeeze::kPlaced);
   }
-  plan = plan_shared_cpus(before);
+  plan = plan_shared_cpus(before, placement::Occasion::kRepair);
   const Squeeze squeeze = plan.squeeze == Squeeze::kLeftToKernel ? Squeeze::kLeftToKernel : Squeeze::kPlaced;
   return finish(std::move(plan), wanted, squeeze);
 }
 
 Plan RebalancePlanner::plan_other_shared_cpus(const Allocation& before) const {
-  Plan plan = plan_shared_cpus(before);
+  Plan plan = plan_shared_cpus(before, placement::Occasion::kRepair);
   const bool are_gone = !before.within.intersects(ledger_.inventory().allowed);
   const bool may_use_reserved = before.placement.mode == placement::Mode::kReserved;
   plan.decision.reason = (are_gone ? unavailable(before.within)
@@ -155,9 +155,9 @@ Plan RebalancePlanner::plan_other_shared_cpus(const Allocation& before) const {
 
 /// Shared ones, if the policies agree; else the nearest shared ones; if there are none, the nearest reserved ones; else
 /// it stays as it is, left to the kernel.
-Plan RebalancePlanner::plan_shared_cpus(const Allocation& before) const {
+Plan RebalancePlanner::plan_shared_cpus(const Allocation& before, placement::Occasion occasion) const {
   Placer::Constraints shared;
-  shared.occasion = placement::Occasion::kRepair;
+  shared.occasion = occasion;
   shared.only_shared = true;
   const auto has_cpus = [](const Plan& plan) { return !plan.decision.denied && !plan.decision.placement.cpus.empty(); };
   Plan plan = reclaim_and_plan(placer_, ledger_, before.workload, shared);
@@ -199,7 +199,7 @@ bool RebalancePlanner::borrows_reserved_cpus(const Allocation& allocation) const
 /// There are shared CPUs again, but none that the policies agree to, or it wants CPUs of its own.
 std::optional<Plan> RebalancePlanner::plan_leaving_reserved_cpus(const Allocation& before) const {
   if (!borrows_reserved_cpus(before) || ledger_.pool().empty()) return std::nullopt;
-  Plan plan = plan_shared_cpus(before);
+  Plan plan = plan_shared_cpus(before, placement::Occasion::kMove);
   if (plan.decision.placement.mode != placement::Mode::kShared) return std::nullopt;
   plan.squeeze = Squeeze::kPlaced;
   plan.decision.reason_code = placement::reason_code::kCpusAvailable;

@@ -52,7 +52,7 @@ class RebalancePlanner {
  private:
   Plan plan_other_exclusive_cpus(const Allocation& before) const;
   Plan plan_other_shared_cpus(const Allocation& before) const;
-  Plan plan_shared_cpus(const Allocation& before) const;
+  Plan plan_shared_cpus(const Allocation& before, placement::Occasion occasion) const;
   bool borrows_reserved_cpus(const Allocation& allocation) const;
   CpuSet cpus_besides_candidate(const Allocation& allocation) const;
   std::optional<Plan> plan_leaving_reserved_cpus(const Allocation& before) const;
