@@ -125,10 +125,10 @@ TEST_F(OccasionTest, WhoLosesItsCpusIsRepairedAndMovesBack) {
 }
 
 TEST_F(OccasionTest, WhoWouldBeLeftWithoutCpusIsRepaired) {
-  const Asked asked = last_asked("web", {"--numa.strategy=spread"}, [](auto& node) {
+  const Asked asked = last_asked("web", {}, [](auto& node) {
+    node.guaranteed("db", 4);
     node.burstable("web", 500);
     node.guaranteed("big", 8);
-    node.guaranteed("next", 7);
   });
   EXPECT_EQ(asked.occasion, Occasion::kRepair);
   EXPECT_NE(asked.had, "");
