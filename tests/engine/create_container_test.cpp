@@ -106,6 +106,7 @@ class GrowingPool : public placement::Policy {
   }
   Result<placement::Pick> pick(const placement::PolicyRequest& request, std::size_t /*candidate*/, const CpuSet& usable,
                                std::size_t /*count*/) override {
+    if (request.workload.key.name == "a") occasions_.push_back(request.occasion);
     placement::Pick pick;
     pick.narrow.emplace();
     for (const std::uint32_t cpu : usable) {
@@ -121,7 +122,8 @@ class GrowingPool : public placement::Policy {
     return pick;
   }
 
-  bool may_leave_nodes_ = false;  ///< others may go to other nodes
+  bool may_leave_nodes_ = false;                ///< others may go to other nodes
+  std::vector<placement::Occasion> occasions_;  ///< when it was asked about "a"
 
  private:
   std::string name_ = "growing";
@@ -131,7 +133,8 @@ TEST_F(CreateContainerTest, PlacesOthersAnewInTheSameCommitIfAPolicyWishes) {
   begin({shared("a", Phase::kRunning, {0}), exclusive("c", {7})}, {pod_of("b")});
   start_converged("a");
   start_converged("c");
-  decide_with(std::make_shared<GrowingPool>());
+  const auto pool = std::make_shared<GrowingPool>();
+  decide_with(pool);
   const auto call = create("b");
   EXPECT_TRUE(call->is_forwarded());
   EXPECT_EQ(find("b")->placement.cpus, (CpuSet{0, 1, 2}));
@@ -141,6 +144,8 @@ TEST_F(CreateContainerTest, PlacesOthersAnewInTheSameCommitIfAPolicyWishes) {
   EXPECT_EQ(runtime_.container("c-a").cpus(), (CpuSet{0, 1, 2})) << "it is told before the create is answered";
   EXPECT_THAT(take_transitions(), ::testing::Contains(::testing::StartsWith("a: cpus 0>0-2, within 0>0-2")));
   EXPECT_EQ(find("a")->preferred, std::nullopt) << "it does not go back";
+  EXPECT_THAT(pool->occasions_, ::testing::Each(placement::Occasion::kMove));
+  EXPECT_FALSE(pool->occasions_.empty());
 }
 
 TEST_F(CreateContainerTest, LeavesWhoIsPlacedAnewOnItsNodesUnlessItMayLeave) {

@@ -220,6 +220,7 @@ std::optional<Move> Placer::plan_wished_move(const Ledger& after, const Allocati
                                              const placement::PolicyRequest& newcomer) const {
   if (!allocation.is_movable_in_pool() || allocation.stuck) return std::nullopt;
   Constraints constraints;
+  constraints.occasion = placement::Occasion::kMove;
   constraints.only_shared = true;
   constraints.plan_began = *newcomer.plan_began;
   if (!wish.move_nodes) constraints.within_nodes = deps_.topology->nodes_of(allocation.placement.cpus);
