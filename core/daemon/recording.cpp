@@ -24,8 +24,7 @@ placement::Decision Daemon::decide(const std::shared_ptr<const placement::Policy
                                    const placement::PlacementRules& rules) {
   // By value, because an abandoned call outlives this one.
   replay::NotedDecision made = plugins_->decide<replay::NotedDecision>(
-      [request, rules, notes = replay::notes_for(recorder_.get())](const std::vector<placement::Vote>& votes,
-                                                                   std::int64_t setup) {
+      [request, rules, notes = replay::notes_for(recorder_.get())](const placement::Votes& votes, std::int64_t setup) {
         replay::NotedDecision noted = replay::decide(*request, rules, votes, notes);
         noted.decision.setup = setup;
         for (const placement::Vote& vote : votes)

@@ -42,12 +42,12 @@ std::string free_by_node(const PolicyRequest& request) {
 }
 
 /// Nobody is asked about a container that wishes for no preference, or about no candidates.
-const std::vector<Vote>& votes_for(const PolicyRequest& request, const std::vector<Vote>& votes) {
-  static const std::vector<Vote> kNobody;
+const Votes& votes_for(const PolicyRequest& request, const Votes& votes) {
+  static const Votes kNobody;
   return request.whole_pool || request.candidates.empty() ? kNobody : votes;
 }
 
-CommonOptions common_options_of(const std::vector<Vote>& votes) {
+CommonOptions common_options_of(const Votes& votes) {
   CommonOptions all;
   for (const Vote& vote : votes) {
     all.whole_cores = all.whole_cores || vote.common_options.whole_cores;
@@ -58,7 +58,7 @@ CommonOptions common_options_of(const std::vector<Vote>& votes) {
 }
 
 /// With the node sets that policies propose; nothing if there are none to add.
-std::optional<PolicyRequest> with_proposals(const PolicyRequest& request, const std::vector<Vote>& votes) {
+std::optional<PolicyRequest> with_proposals(const PolicyRequest& request, const Votes& votes) {
   if (!request.workload.kubelet_cpus.empty() || !omits_node_sets(request.candidates)) return std::nullopt;
   std::vector<NodeSet> proposals;
   for (const Vote& vote : votes_for(request, votes)) {
@@ -128,10 +128,12 @@ WhyShared why_shared(NotExclusive why) {
   return {"", false};
 }
 
+constexpr const char* kTakenBack = ": its scores are taken back, because it lost its vote when it was asked for CPUs";
+
 /// The way of one decision; holds what its steps share.
 class DecisionRun {
  public:
-  DecisionRun(const PolicyRequest& request, const PlacementRules& rules, const std::vector<Vote>& votes)
+  DecisionRun(const PolicyRequest& request, const PlacementRules& rules, const Votes& votes)
       : request_(request),
         rules_(rules),
         votes_(votes_for(request, votes)),
@@ -144,13 +146,19 @@ class DecisionRun {
       if (auto refusal = node_shortage()) return when_full(code_for_shortage(), std::move(*refusal));
     }
     std::vector<RankedCandidate> ranking = rank(request_, votes_, tally_, decision_);
-    if (tally_.denial()) return deny(reason_code::kPluginVoteLost, *tally_.denial());
+    heeded_losses_ = decision_.lost_votes.size();
     for (std::size_t i = 0; i < ranking.size();) {
-      if (ranking[i].rejected || !place(ranking[i])) {
+      if (tally_.denial()) return deny(reason_code::kPluginVoteLost, *tally_.denial());
+      const bool is_placed = !ranking[i].rejected && place(ranking[i]);
+      if (take_back_lost_votes(ranking)) {
+        i = 0;
+        continue;
+      }
+      if (!is_placed) {
         ++i;
         continue;
       }
-      const std::int64_t penalty = ranking[i].penalized ? 0 : penalty_for(ranking[i]);
+      const std::int64_t penalty = ranking[i].penalty != 0 ? 0 : penalty_for(ranking[i]);
       if (penalty == 0 || apply_penalty(request_, ranking, i, penalty)) return finish(ranking[i]);
       // Said if it is taken after all.
       decision_.verdicts.dropped.resize(dropped_before_);
@@ -321,6 +329,26 @@ class DecisionRun {
     return valid.has_value();
   }
 
+  /// Who loses its vote over its pick has none, as if it had lost it when it was asked for scores: what it said of the
+  /// candidates is taken back, and the best of them is tried again. Returns whether somebody has lost it.
+  bool take_back_lost_votes(std::vector<RankedCandidate>& ranking) {
+    const std::vector<std::string>& lost = decision_.lost_votes;
+    if (lost.size() == heeded_losses_) return false;
+    // What was dropped so far was dropped for votes that do not count any more, or is found once more.
+    std::vector<std::string>& dropped = decision_.verdicts.dropped;
+    std::erase_if(dropped, [](const std::string& what) { return !what.ends_with(kTakenBack); });
+    for (const Vote& vote : votes_) {
+      if (std::find(lost.begin() + static_cast<std::ptrdiff_t>(heeded_losses_), lost.end(), vote.policy->name()) ==
+          lost.end())
+        continue;
+      take_back_opinions(request_, vote, ranking, decision_);
+      tally_.take_back_reply();
+      dropped.push_back(vote.policy->name() + kTakenBack);
+    }
+    heeded_losses_ = lost.size();
+    return true;
+  }
+
   /// Returns the sum of the scores of policies whose picks are dropped there: they scored CPUs that the container does
   /// not get.
   std::int64_t penalty_for(const RankedCandidate& ranked) const {
@@ -425,11 +453,12 @@ class DecisionRun {
 
   const PolicyRequest& request_;
   const PlacementRules& rules_;
-  const std::vector<Vote>& votes_;
+  const Votes& votes_;
   Decision decision_;
   VoteTally tally_;
   PlacementBuilder builder_;
   std::string last_placement_error_;
+  std::size_t heeded_losses_ = 0;   ///< entries of `lost_votes` without which the candidates are ranked
   std::size_t dropped_before_ = 0;  ///< entries of `dropped` that are about candidates tried before
 };
 
@@ -437,7 +466,7 @@ class DecisionRun {
 using Requests = std::deque<PolicyRequest>;
 
 /// With the former CPUs, if they are as good as others.
-Decision decide_from(const PolicyRequest& request, const PlacementRules& rules, const std::vector<Vote>& votes,
+Decision decide_from(const PolicyRequest& request, const PlacementRules& rules, const Votes& votes,
                      Requests& requests) {
   const PolicyRequest* asked = &request;
   std::optional<Decision> again;
@@ -460,7 +489,7 @@ Decision decide_from(const PolicyRequest& request, const PlacementRules& rules, 
 
 }  // namespace
 
-Decision decide(const PolicyRequest& request, const PlacementRules& rules, const std::vector<Vote>& votes) {
+Decision decide(const PolicyRequest& request, const PlacementRules& rules, const Votes& votes) {
   Requests requests;
   const PolicyRequest* asked = &request;
   if (const CommonOptions common_options = common_options_of(votes); common_options != request.common_options) {

@@ -154,13 +154,13 @@ std::vector<std::uint32_t> PlacementBuilder::ask_for_order(const Vote& vote, con
   return pick ? std::move(pick->order) : std::vector<std::uint32_t>();
 }
 
-/// All policies are asked about the same CPUs, so that their order does not matter. Then they are asked for an order of
-/// what is left, until one has any: CPUs that are shared are not taken one by one.
+/// All policies are asked about the same CPUs. Where only one can have its way, the first vote has it: narrowings that
+/// leave too few CPUs together, minimums, the order. Then they are asked for an order of what is left, until one has
+/// any: CPUs that are shared are not taken one by one.
 PlacementBuilder::CombinedPicks PlacementBuilder::ask_for_picks(const RankedCandidate& ranked,
                                                                 const Considered& considered) {
   CombinedPicks picked;
   picked.usable = ranked.usable;
-  std::vector<std::pair<const Vote*, CpuMinimum>> shares;
   for (const Vote& vote : votes_) {
     std::optional<Pick> pick = ask(vote, ranked.usable, [&] {
       return vote.policy->pick(request_, ranked.position, ranked.usable, request_.exclusive_cpus);
@@ -170,14 +170,9 @@ PlacementBuilder::CombinedPicks PlacementBuilder::ask_for_picks(const RankedCand
     if (is_considered(considered, vote)) {
       if (pick->narrow || !pick->at_least.empty()) decision_.verdicts.add_code(pick->code);
       if (pick->narrow) narrow(picked.usable, *pick->narrow, vote);
-      for (CpuMinimum& share : pick->at_least) shares.emplace_back(&vote, std::move(share));
+      picked.shares.insert(picked.shares.end(), pick->at_least.begin(), pick->at_least.end());
     }
   }
-  std::stable_sort(shares.begin(), shares.end(), [](const auto& a, const auto& b) {
-    if (a.first->weight != b.first->weight) return a.first->weight > b.first->weight;
-    return a.first->policy->name() < b.first->policy->name();
-  });
-  for (auto& [_, share] : shares) picked.shares.push_back(std::move(share));
   picked.of_any_kind = picked.usable;
   picked.usable = of_one_cpu_kind(request_, picked.of_any_kind);
   for (const Vote& vote : votes_) {

@@ -10,14 +10,15 @@
 #include "core/placement/placement_rules.hpp"
 #include "core/placement/policy.hpp"
 #include "core/placement/rank.hpp"
+#include "core/placement/votes.hpp"
 
 namespace topolet::placement {
 
 /// Works on the decision's placement, `within` and dropped picks. Borrows its arguments.
 class PlacementBuilder {
  public:
-  PlacementBuilder(const PolicyRequest& request, const PlacementRules& rules, const std::vector<Vote>& votes,
-                   VoteTally& tally, Decision& decision)
+  PlacementBuilder(const PolicyRequest& request, const PlacementRules& rules, const Votes& votes, VoteTally& tally,
+                   Decision& decision)
       : request_(request), rules_(rules), votes_(votes), tally_(tally), decision_(decision) {}
 
   /// The picks of all policies for one candidate, put together. The error says why what comes out is not valid.
@@ -67,7 +68,7 @@ class PlacementBuilder {
 
   const PolicyRequest& request_;
   const PlacementRules& rules_;
-  const std::vector<Vote>& votes_;
+  const Votes& votes_;
   VoteTally& tally_;
   Decision& decision_;
   std::string withholding_reasons_;

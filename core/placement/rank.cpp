@@ -43,7 +43,7 @@ std::vector<RankedCandidate> start(const PolicyRequest& request) {
     if (lacks == nullptr && !request.keep_nodes.is_subset_of(request.candidates[i].nodes))
       lacks = "it does not include the nodes of the memory that the container keeps";
     if (lacks == nullptr) continue;
-    ranked.rejected = true;
+    ranked.unfit = ranked.rejected = true;
     ranked.opinions.push_back({"core", "reject", 0, lacks});
   }
   return ranking;
@@ -96,17 +96,39 @@ bool better(const PolicyRequest& request, const RankedCandidate& a, const Ranked
          std::tuple(b.node_count, distance(b), b.usable_count, b.position);
 }
 
-void audit(const std::vector<RankedCandidate>& ranking, const PolicyRequest& request, Verdicts& verdicts) {
+/// The best first. If nobody scored, the machine is, but where the container has to stay near.
+void sort_ranking(const PolicyRequest& request, std::vector<RankedCandidate>& ranking) {
+  const bool any_score = std::any_of(ranking.begin(), ranking.end(), [](const RankedCandidate& r) { return r.scored; });
+  const auto is_machine = [&request](const RankedCandidate& r) { return r.position + 1 == request.candidates.size(); };
+  std::vector<RankedCandidate*> order;
+  for (RankedCandidate& ranked : ranking) order.push_back(&ranked);
+  std::stable_sort(order.begin(), order.end(), [&](const RankedCandidate* a, const RankedCandidate* b) {
+    if (!any_score && !request.stay_near && is_machine(*a) != is_machine(*b)) return is_machine(*a);
+    return better(request, *a, *b);
+  });
+  std::vector<RankedCandidate> sorted;
+  sorted.reserve(order.size());
+  for (RankedCandidate* ranked : order) sorted.push_back(std::move(*ranked));
+  ranking = std::move(sorted);
+}
+
+/// In the place of what is there from an earlier ranking.
+void audit(const std::vector<RankedCandidate>& ranking, const PolicyRequest& request, Decision& decision) {
+  Verdicts& verdicts = decision.verdicts;
   verdicts.candidates = static_cast<std::uint32_t>(request.candidates.size());
+  verdicts.best.clear();
+  verdicts.rejected.clear();
+  decision.best_nodes.clear();
   for (const RankedCandidate& ranked : ranking) {
+    const NodeSet& nodes = request.candidates[ranked.position].nodes;
     for (const CandidateOpinions::Opinion& opinion : ranked.opinions) {
       if (opinion.kind != "reject") continue;
       ++verdicts.rejected[opinion.policy + ": " + opinion.reason];
       verdicts.add_code(opinion.code);
     }
-    if (verdicts.best.size() == kAuditedCandidates) continue;
-    verdicts.best.push_back(
-        {request.candidates[ranked.position].nodes.to_string(), ranked.sum, ranked.rejected, ranked.opinions});
+    if (verdicts.best.size() < kAuditedCandidates)
+      verdicts.best.push_back({nodes.to_string(), ranked.sum, ranked.rejected, ranked.opinions});
+    if (!ranked.rejected && decision.best_nodes.size() < kBestNodes) decision.best_nodes.push_back({nodes, ranked.sum});
   }
 }
 
@@ -121,34 +143,41 @@ const char* shortage(const PolicyRequest& request, const CpuSet& cpus) {
   return (request.keep & cpus).size() < kept ? "it does not include the CPUs that the container must keep" : nullptr;
 }
 
-std::vector<RankedCandidate> rank(const PolicyRequest& request, const std::vector<Vote>& votes, VoteTally& tally,
+std::vector<RankedCandidate> rank(const PolicyRequest& request, const Votes& votes, VoteTally& tally,
                                   Decision& decision) {
   std::vector<RankedCandidate> ranking = start(request);
   for (const Vote& vote : votes) ask(vote, request, ranking, tally);
-  const bool any_score = std::any_of(ranking.begin(), ranking.end(), [](const RankedCandidate& r) { return r.scored; });
-  const auto is_machine = [&request](const RankedCandidate& r) { return r.position + 1 == request.candidates.size(); };
-  std::vector<RankedCandidate*> order;
-  for (RankedCandidate& ranked : ranking) order.push_back(&ranked);
-  std::stable_sort(order.begin(), order.end(), [&](const RankedCandidate* a, const RankedCandidate* b) {
-    if (!any_score && !request.stay_near && is_machine(*a) != is_machine(*b)) return is_machine(*a);
-    return better(request, *a, *b);
-  });
-  std::vector<RankedCandidate> sorted;
-  sorted.reserve(order.size());
-  for (RankedCandidate* ranked : order) sorted.push_back(std::move(*ranked));
-  audit(sorted, request, decision.verdicts);
-  decision.best_nodes.clear();
-  for (auto ranked = sorted.begin(); ranked != sorted.end() && decision.best_nodes.size() < kBestNodes; ++ranked) {
-    if (!ranked->rejected) decision.best_nodes.push_back({request.candidates[ranked->position].nodes, ranked->sum});
+  sort_ranking(request, ranking);
+  audit(ranking, request, decision);
+  return ranking;
+}
+
+void take_back_opinions(const PolicyRequest& request, const Vote& vote, std::vector<RankedCandidate>& ranking,
+                        Decision& decision) {
+  for (RankedCandidate& ranked : ranking) {
+    ranked.sum += std::exchange(ranked.penalty, 0);
+    for (const CandidateOpinions::Opinion& opinion : ranked.opinions) {
+      if (opinion.policy == vote.policy->name()) ranked.sum -= std::int64_t{vote.weight} * opinion.score;
+    }
+    std::erase_if(ranked.opinions, [&vote](const auto& opinion) { return opinion.policy == vote.policy->name(); });
+    const auto of_kind = [&ranked](const char* kind) {
+      return std::count_if(ranked.opinions.begin(), ranked.opinions.end(),
+                           [kind](const auto& opinion) { return opinion.kind == kind; });
+    };
+    const std::int64_t rejections = of_kind("reject") - (ranked.unfit ? 1 : 0);
+    ranked.scored = of_kind("score") > 0;
+    ranked.rejected = ranked.unfit || (rejections > 0 && !request.stay_near);
+    ranked.overruled = request.stay_near ? static_cast<std::uint32_t>(rejections) : 0;
   }
-  return sorted;
+  sort_ranking(request, ranking);
+  audit(ranking, request, decision);
 }
 
 bool apply_penalty(const PolicyRequest& request, std::vector<RankedCandidate>& ranking, std::size_t place,
                    std::int64_t by) {
   const auto from = ranking.begin() + static_cast<std::ptrdiff_t>(place);
   from->sum -= by;
-  from->penalized = true;
+  from->penalty = by;
   const auto to = std::find_if(from + 1, ranking.end(),
                                [&](const RankedCandidate& other) { return better(request, *from, other); });
   std::rotate(from, from + 1, to);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/placement/vote_tally.hpp"
+#include "core/placement/votes.hpp"
 
 namespace topolet::placement {
 
@@ -20,7 +21,8 @@ struct RankedCandidate {
   bool rejected = false;
   std::uint32_t distance_to_stay = 0;  ///< of its farthest node, where PolicyRequest::stay_near is set
   std::uint32_t overruled = 0;         ///< policies that reject it in vain
-  bool penalized = false;              ///< less what policies scored that cannot have their way there
+  bool unfit = false;                  ///< rejected whatever policies say of it
+  std::int64_t penalty = 0;            ///< taken off `sum`: points of policies that cannot have their way there
   std::vector<CandidateOpinions::Opinion> opinions;
 };
 
@@ -34,10 +36,16 @@ inline bool fits(const PolicyRequest& request, const CpuSet& cpus) { return shor
 
 /// Asks all policies for verdicts, and records them and the best candidates in the decision. By score; then fewer
 /// nodes, smaller distance, the fullest that still fits, the lowest nodes. If nobody scored, the machine comes first.
-std::vector<RankedCandidate> rank(const PolicyRequest& request, const std::vector<Vote>& votes, VoteTally& tally,
+std::vector<RankedCandidate> rank(const PolicyRequest& request, const Votes& votes, VoteTally& tally,
                                   Decision& decision);
 
-/// Lowers the sum of the candidate at `place` by `by` and moves it to its new rank. Returns whether that is the same.
+/// Takes back what a policy said of the candidates, which has lost its vote since, and ranks them anew: as if it had
+/// not answered. Penalties are forgotten; who still has cause for one is found when the candidate is placed again.
+void take_back_opinions(const PolicyRequest& request, const Vote& vote, std::vector<RankedCandidate>& ranking,
+                        Decision& decision);
+
+/// Lowers the sum of the candidate at `place` by `by`, once, and moves it to its new rank. Returns whether that is the
+/// same.
 bool apply_penalty(const PolicyRequest& request, std::vector<RankedCandidate>& ranking, std::size_t place,
                    std::int64_t by);
 

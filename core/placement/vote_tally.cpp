@@ -12,7 +12,7 @@ void VoteTally::lose(const Vote& vote, const Error& error) {
   decision_.lost_votes.push_back(name);
   const std::string prefix = name + ": ";
   decision_.verdicts.lost_votes.push_back(error.message.starts_with(prefix) ? error.message : prefix + error.message);
-  if (!may_deny() || !(vote.fail_closed || is_required(vote))) return;
+  if (denial_ || !may_deny() || !(vote.fail_closed || is_required(vote))) return;
   denial_ = fmt::format("plugin {} lost its vote ({}), and {}; see `topolet plugin list`", name, error.message,
                         vote.fail_closed ? fmt::format("plugins.on-failure.{} = closed", name)
                                          : fmt::format("plugins.required.{} = true", name));

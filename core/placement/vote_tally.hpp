@@ -15,6 +15,8 @@ class VoteTally {
   VoteTally(const PolicyRequest& request, Decision& decision) : request_(request), decision_(decision) {}
 
   void count_reply() { ++replies_; }
+  /// For the reply of a policy that has lost its vote since.
+  void take_back_reply() { --replies_; }
   void lose(const Vote& vote, const Error& error);
   /// For what only the core could detect.
   void lose_for_invalid_reply(const Vote& vote, const std::string& bad_answer);
@@ -25,7 +27,7 @@ class VoteTally {
   bool is_required(const Vote& vote) const;
 
   bool has_no_reply() const { return replies_ == 0; }
-  /// Returns why a lost vote denies the container, if it does.
+  /// Returns why a lost vote denies the container, if it does: the first that does.
   const std::optional<std::string>& denial() const { return denial_; }
 
  private:

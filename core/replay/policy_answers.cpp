@@ -147,7 +147,7 @@ class NotingPolicy final : public placement::Policy {
 };
 
 NotedDecision decide_noting(const placement::PolicyRequest& request, const placement::PlacementRules& rules,
-                            const std::vector<placement::Vote>& votes, const std::vector<PolicyAnswers>* recorded) {
+                            const placement::Votes& votes, const std::vector<PolicyAnswers>* recorded) {
   std::vector<std::shared_ptr<NotingPolicy>> policies;
   std::vector<placement::Vote> noted = votes;
   for (placement::Vote& vote : noted) {
@@ -169,13 +169,13 @@ NotedDecision decide_noting(const placement::PolicyRequest& request, const place
 }  // namespace
 
 NotedDecision decide(const placement::PolicyRequest& request, const placement::PlacementRules& rules,
-                     const std::vector<placement::Vote>& votes, Notes notes) {
+                     const placement::Votes& votes, Notes notes) {
   if (notes == Notes::kNone) return {placement::decide(request, rules, votes), {}};
   return decide_noting(request, rules, votes, nullptr);
 }
 
 NotedDecision decide_again(const placement::PolicyRequest& request, const placement::PlacementRules& rules,
-                           const std::vector<placement::Vote>& votes, const std::vector<PolicyAnswers>& recorded) {
+                           const placement::Votes& votes, const std::vector<PolicyAnswers>& recorded) {
   return decide_noting(request, rules, votes, &recorded);
 }
 

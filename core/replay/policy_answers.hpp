@@ -41,11 +41,11 @@ enum class Notes : std::uint8_t { kNone, kTaken };
 
 /// Decides as placement::decide() does, and takes notes of what each policy answered.
 NotedDecision decide(const placement::PolicyRequest& request, const placement::PlacementRules& rules,
-                     const std::vector<placement::Vote>& votes, Notes notes);
+                     const placement::Votes& votes, Notes notes);
 
 /// The same with notes, where the calls that `recorded` says were lost are lost again, without the policy being asked.
 NotedDecision decide_again(const placement::PolicyRequest& request, const placement::PlacementRules& rules,
-                           const std::vector<placement::Vote>& votes, const std::vector<PolicyAnswers>& recorded);
+                           const placement::Votes& votes, const std::vector<PolicyAnswers>& recorded);
 
 template <>
 struct Fields<LostCall> {

@@ -57,7 +57,7 @@ class Policies {
 
   NotedDecision decide(const std::shared_ptr<const placement::PolicyRequest>& request,
                        const placement::PlacementRules& rules, const std::vector<PolicyAnswers>& recorded) {
-    return thread_.run_as<NotedDecision>(votes_, [request, rules, recorded](const std::vector<placement::Vote>& votes) {
+    return thread_.run_as<NotedDecision>(votes_, [request, rules, recorded](const placement::Votes& votes) {
       return decide_again(*request, rules, votes, recorded);
     });
   }

@@ -52,7 +52,7 @@ struct SimulatedDaemon::Run {
                              const placement::PlacementRules& rules) {
     replay::NotedDecision made = policies->run_as<replay::NotedDecision>(
         votes,
-        [request, rules, notes = replay::notes_for(recorder.get())](const std::vector<placement::Vote>& asked) {
+        [request, rules, notes = replay::notes_for(recorder.get())](const placement::Votes& asked) {
           return replay::decide(*request, rules, asked, notes);
         },
         request->plan_began);

@@ -56,7 +56,7 @@ struct PolicyThread::Run : AbandonableTask {
 
   void release() {
     work = nullptr;
-    votes.clear();
+    votes = {};
     policies.clear();
     shown.retire();
     exception = nullptr;
@@ -111,7 +111,7 @@ struct PolicyThread::Run : AbandonableTask {
   std::optional<RealTime> decision_began;  ///< nothing: it is not a decision, and may take as long as its calls
   Work work;
   std::vector<std::shared_ptr<GuardedPolicy>> policies;
-  std::vector<placement::Vote> votes;  ///< the same, as the job sees them
+  placement::Votes votes;  ///< the same, as the job sees them
   std::exception_ptr exception;
   ShownViews shown;
   std::optional<Call> call;      ///< the one it is in
@@ -251,6 +251,13 @@ class PolicyThread::GuardedPolicy final : public placement::Policy {
   std::chrono::microseconds time_spent_{};
 };
 
+std::vector<PluginVote> in_order_of_votes(std::vector<PluginVote> votes) {
+  std::stable_sort(votes.begin(), votes.end(), [](const PluginVote& a, const PluginVote& b) {
+    return placement::wins_over(a.weight, a.name, b.weight, b.name);
+  });
+  return votes;
+}
+
 PolicyThread::PolicyThread(Options options)
     : records_(std::make_shared<PluginRecords>(std::move(options))),
       views_(std::make_shared<ViewCache>(records_->options().log, records_->options().clock)),
@@ -344,20 +351,22 @@ std::optional<std::chrono::milliseconds> PolicyThread::until_tick(const std::vec
   return soonest;
 }
 
-const std::vector<placement::Vote>& PolicyThread::votes_of(const Run& run) { return run.votes; }
+const placement::Votes& PolicyThread::votes_of(const Run& run) { return run.votes; }
 
 std::shared_ptr<PolicyThread::Run> PolicyThread::prepare(const std::vector<PluginVote>& plugins, Work work,
                                                          const std::vector<LostVote>& lost) const {
   auto attempt = std::make_shared<Run>(records_, views_, *thread_);
   attempt->work = std::move(work);
+  std::vector<placement::Vote> votes;
   for (const PluginVote& vote : plugins) {
     const auto is_this = [&vote](const LostVote& lost_vote) { return lost_vote.plugin == vote.name; };
     const auto lost_vote = std::find_if(lost.begin(), lost.end(), is_this);
     auto policy = std::make_shared<GuardedPolicy>(
         *attempt, vote, lost_vote == lost.end() ? std::nullopt : std::optional(lost_vote->error));
     attempt->policies.push_back(policy);
-    attempt->votes.push_back({std::move(policy), vote.weight, vote.fail_closed, vote.required, vote.common_options});
+    votes.push_back({std::move(policy), vote.weight, vote.fail_closed, vote.required, vote.common_options});
   }
+  attempt->votes = std::move(votes);
   return attempt;
 }
 

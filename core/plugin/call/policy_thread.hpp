@@ -16,6 +16,7 @@
 #include "core/base/mutex.hpp"
 #include "core/base/result.hpp"
 #include "core/placement/policy.hpp"
+#include "core/placement/votes.hpp"
 #include "core/plugin/call/container_event.hpp"
 #include "core/plugin/call/plugin_policy.hpp"
 #include "core/plugin/guard/call_turns.hpp"
@@ -66,6 +67,9 @@ struct PluginVote {
   placement::CommonOptions common_options = {};
 };
 
+/// Returns them in the order in which they count, as placement::Votes has them: events and ticks come in it, too.
+std::vector<PluginVote> in_order_of_votes(std::vector<PluginVote> votes);
+
 template <class Task>
 class AbandonableThread;
 class PluginRecords;
@@ -114,7 +118,7 @@ class PolicyThread {
   PolicyThread(const PolicyThread&) = delete;
   PolicyThread& operator=(const PolicyThread&) = delete;
 
-  /// Runs `job` with one placement::Vote for each plugin, in their order, and waits for what it returns. Throws what
+  /// Runs `job` with the placement::Votes of the plugins, and waits for what it returns. Throws what
   /// the job throws. If no thread can be had, all votes are lost.
   ///
   /// A job is a pure function of the votes. It must own all that it reads (by shared pointers to constants) and write
@@ -183,7 +187,7 @@ class PolicyThread {
     run(plugins, make_work, decision_began);
     return std::move(**result);
   }
-  static const std::vector<placement::Vote>& votes_of(const Run& run);
+  static const placement::Votes& votes_of(const Run& run);
 
   std::shared_ptr<Run> prepare(const std::vector<PluginVote>& plugins, Work work,
                                const std::vector<LostVote>& lost) const;

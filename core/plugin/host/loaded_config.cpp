@@ -114,7 +114,7 @@ Result<std::vector<PluginVote>> make_votes(const LoadedConfig& setup, const std:
     votes.push_back(
         {plugin.name, *policy, plugin.weight, plugin.fail_closed, plugin.required, common_options_of(plugin)});
   }
-  return votes;
+  return in_order_of_votes(std::move(votes));
 }
 
 }  // namespace topolet::plugin

@@ -201,7 +201,7 @@ std::vector<PluginVote> RunningPlugins::votes(std::int64_t* setup) const {
     votes.push_back({loaded_plugin.id(), loaded_plugin.policy, options.weight, options.fail_closed, options.required,
                      common_options_of(options)});
   }
-  return votes;
+  return in_order_of_votes(std::move(votes));
 }
 
 std::vector<PluginLibrary> RunningPlugins::libraries() const {
