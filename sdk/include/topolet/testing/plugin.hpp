@@ -21,6 +21,8 @@ class FakeHost {
 
   FakeHost() {
     view_.struct_size = sizeof(view_);
+    view_.abi_minor = TOPOLET_ABI_MINOR;
+    view_.name = borrow("testing");
     view_.context = this;
     view_.get_capability = [](const topolet_host* host, topolet_str id) -> const void* {
       if (topolet_str_is(id, TOPOLET_LOG_ID)) return &of(host).log_;
@@ -77,6 +79,23 @@ class FakeHost {
   topolet_host view_{};
 };
 
+/// What a plugin is told when it is created, besides its options.
+struct Creation {
+  topolet_purpose purpose = TOPOLET_PURPOSE_RUN;
+  const Machine* machine = nullptr;  ///< null: not known
+  std::uint32_t deadline_ms = 0;
+};
+
+/// Something that happened to a container.
+struct Event {
+  topolet_event_kind kind = TOPOLET_EVENT_PLACED;
+  Set cpus = {}, withheld = {}, mems = {};
+  topolet_mode mode = TOPOLET_MODE_EXCLUSIVE;
+  std::uint32_t flags = 0;  ///< TOPOLET_EVENT_…
+  std::string reason = {};
+  std::int32_t exit_code = 0;
+};
+
 /// A running instance of a plugin, created from its entry: topolet_plugin_v1 if the plugin is linked into the test.
 /// Where the plugin throws, fails or gives an answer that a host would refuse, the call throws std::runtime_error and
 /// says why.
@@ -84,31 +103,36 @@ class Plugin {
  public:
   using Values = std::vector<std::pair<std::string, std::string>>;
 
-  /// Options that `values` leaves out have their defaults. `others` are options of other plugins, by "ID.OPTION".
-  /// `host` must outlive the plugin.
-  Plugin(const topolet_plugin_entry& entry, FakeHost& host, const Values& values = {}, const Values& others = {})
+  /// Options that `values` leaves out have their defaults; one that may be repeated may be in it more than once.
+  /// `others` are other keys of the configuration, by "SECTION.KEY". `host` must outlive the plugin.
+  Plugin(const topolet_plugin_entry& entry, FakeHost& host, const Values& values = {}, const Values& others = {},
+         const Creation& creation = {})
       : host_(host), id_(text(entry.id)) {
     std::vector<topolet_kv> options;
     std::size_t used = 0;
     for (const topolet_option& option : Array<topolet_option>(entry.options, entry.option_count, entry.option_stride)) {
       options.push_back({option.name, option.default_value});
+      bool is_set = false;
       for (const auto& [name, value] : values) {
         if (name != text(option.name)) continue;
+        if (is_set && (option.flags & TOPOLET_OPTION_REPEATED) != 0) options.push_back(options.back());
         options.back().value = borrow(value);
+        is_set = true;
         ++used;
       }
+      if (!is_set && (option.flags & TOPOLET_OPTION_REPEATED) != 0) options.pop_back();
     }
     if (used != values.size())
       throw std::invalid_argument("a value is given for an option that is not in the plugin's table");
     std::vector<topolet_kv> of_others;
     for (const auto& [name, value] : others) of_others.push_back({borrow(name), borrow(value)});
     const topolet_create_request request{sizeof(request),
-                                         0,
+                                         creation.purpose,
                                          host.view(),
                                          {options.data(), options.size()},
                                          {of_others.data(), of_others.size()},
-                                         nullptr,
-                                         0,
+                                         creation.machine == nullptr ? nullptr : &creation.machine->view(),
+                                         creation.deadline_ms,
                                          0};
     std::string why = "no reason given";
     const topolet_error_sink sink{sizeof(sink), 0, &why, [](const topolet_error_sink* to, topolet_str message) {
@@ -196,7 +220,8 @@ class Plugin {
   }
 
   /// `cpus` are those that were chosen for the container.
-  Adjusted adjust(const Request& request, std::size_t candidate, const Set& cpus) {
+  Adjusted adjust(const Request& request, std::size_t candidate, const Set& cpus,
+                  topolet_asks asks = TOPOLET_ASKS_CREATE) {
     sinks::AdjustAnswer answer;
     const topolet_adjust_sink sink = sinks::sink_into(answer);
     Set memory;
@@ -207,8 +232,8 @@ class Plugin {
     const topolet_adjust_request asked{sizeof(asked),
                                        static_cast<std::uint32_t>(candidate),
                                        &request.view(),
-                                       request.view().exclusive != 0 ? TOPOLET_MODE_EXCLUSIVE : TOPOLET_MODE_SHARED,
-                                       0,
+                                       request.view().mode,
+                                       asks,
                                        cpus.view(),
                                        {nullptr, 0},
                                        memory.view()};
@@ -217,24 +242,29 @@ class Plugin {
 
   void notify(topolet_event_kind kind, const Machine& machine, const Container& container, const Set& cpus,
               const Set& withheld = {}) {
+    notify({.kind = kind, .cpus = cpus, .withheld = withheld}, machine, container);
+  }
+
+  /// Events are numbered from 1.
+  void notify(const Event& happened, const Machine& machine, const Container& container) {
     Container shown = container;
     shown.env.clear();
     const Workload workload(shown);
     sinks::Answer<bool> answer;
     const topolet_event_sink sink = sinks::sink_into(answer);
     const topolet_event event{sizeof(event),
-                              kind,
+                              happened.kind,
                               &workload.view(),
-                              TOPOLET_MODE_EXCLUSIVE,
-                              0,
-                              cpus.view(),
-                              withheld.view(),
-                              {nullptr, 0},
+                              happened.mode,
+                              happened.flags,
+                              happened.cpus.view(),
+                              happened.withheld.view(),
+                              happened.mems.view(),
                               &machine.view(),
-                              0,
-                              {},
-                              {},
-                              0,
+                              ++events_,
+                              workload.view().container_id,
+                              borrow(happened.reason),
+                              happened.exit_code,
                               0};
     host_.may_write_ = true;
     const std::int32_t status = capability<topolet_events>(TOPOLET_EVENTS_ID).notify(instance_, &event, &sink);
@@ -271,6 +301,7 @@ class Plugin {
   FakeHost& host_;
   const std::string id_;
   const topolet_instance* instance_ = nullptr;
+  std::uint64_t events_ = 0;
 };
 
 }  // namespace topolet::sdk::testing

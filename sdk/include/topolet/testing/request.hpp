@@ -30,6 +30,11 @@ struct Container {
   std::vector<std::pair<std::string, std::string>> settings = {};
   std::int64_t pod_cpu_request_milli = 0;  ///< of the whole pod; 0: unknown
   Set pod_nodes = {};
+  std::uint32_t attempt = 0;
+  std::string sandbox_id = {};
+  std::string container_id = {};  ///< empty: the runtime has not created it
+  std::string runtime_handler = {};
+  std::vector<std::pair<std::string, std::string>> annotations = {};        ///< the container's own
   std::vector<std::pair<std::string, std::int64_t>> huge_page_limits = {};  ///< by page size, such as "2MB"
   std::vector<std::string> used_devices = {};
   std::int64_t pod_memory_request_bytes = 0;                   ///< of the whole pod, if its CPU request is known
@@ -57,6 +62,11 @@ class Workload {
     view_.pod_namespace = borrow(container_.pod_namespace);
     view_.container_name = borrow(container_.name);
     view_.qos = container_.qos;
+    view_.attempt = container_.attempt;
+    view_.sandbox_id = borrow(container_.sandbox_id);
+    view_.container_id = borrow(container_.container_id);
+    view_.runtime_handler = borrow(container_.runtime_handler);
+    view_.annotations = pairs(container_.annotations);
     view_.demand = &demand_;
     view_.kubelet_cpus = container_.kubelet_cpus.view();
     view_.kubelet_mems = container_.kubelet_mems.view();
@@ -130,6 +140,24 @@ class Ledger {
     return add(container, TOPOLET_MODE_SHARED, cpus, {}, mems);
   }
 
+  /// In the pool and on reserved CPUs.
+  Ledger& place_reserved(const Container& container, const Set& cpus, const Set& mems = {}) {
+    return add(container, TOPOLET_MODE_RESERVED, cpus, {}, mems);
+  }
+
+  /// Seen, but not placed by the host. Its CPUs leave the pool.
+  Ledger& place_foreign(const Container& container, const Set& cpus, const Set& mems = {}) {
+    exclusive_ |= cpus;
+    pool_ -= cpus;
+    return add(container, TOPOLET_MODE_FOREIGN, cpus, {}, mems);
+  }
+
+  /// Sets TOPOLET_ENTRY_… flags of the container that was placed last.
+  Ledger& entry_flags(std::uint32_t flags) {
+    entries_.back().flags = flags;
+    return *this;
+  }
+
  private:
   Ledger& add(const Container& container, topolet_mode mode, const Set& cpus, const Set& withheld, const Set& mems) {
     const topolet_workload& workload = workloads_.emplace_back(container).view();
@@ -171,7 +199,8 @@ class Ledger {
         if (here == 0) continue;
         topolet_node_demand& demand = node_demands_[i];
         ++demand.containers;
-        if (entry.mode == TOPOLET_MODE_EXCLUSIVE) demand.exclusive_cpus += static_cast<std::uint32_t>(here);
+        const bool is_held = entry.mode == TOPOLET_MODE_EXCLUSIVE || entry.mode == TOPOLET_MODE_FOREIGN;
+        if (is_held) demand.exclusive_cpus += static_cast<std::uint32_t>(here);
         const auto part = [&](std::int64_t amount) {
           return amount * static_cast<std::int64_t>(here) / static_cast<std::int64_t>(all);
         };
@@ -264,6 +293,44 @@ class Request {
       if (Set(candidates_[i].nodes).indices() == nodes.indices()) return i;
     }
     throw std::logic_error("there is no candidate of nodes " + nodes.to_string());
+  }
+
+  /// Why the decision is made; TOPOLET_OCCASION_CREATE unless set.
+  Request& occasion(topolet_occasion occasion) {
+    view_.occasion = occasion;
+    return *this;
+  }
+
+  /// The mode that the container will have, if it is neither exclusive nor shared.
+  Request& mode(topolet_mode mode) {
+    view_.mode = mode;
+    return *this;
+  }
+
+  /// Why a container gets no CPUs of its own; TOPOLET_SHARED_OTHER unless set.
+  Request& why_shared(topolet_why_shared why) {
+    view_.why_shared = why;
+    return *this;
+  }
+
+  /// Where the CPUs of an exclusive container come from. It does not change what is usable.
+  Request& cpu_source(topolet_cpu_source source) {
+    view_.cpu_source = source;
+    return *this;
+  }
+
+  /// What the container has, or had in its last attempt. The ledger is without it.
+  Request& had(const Set& cpus, const Set& withheld = {}, const Set& mems = {}) {
+    view_.had_cpus = sets_.emplace_back(cpus).view();
+    view_.had_withheld = sets_.emplace_back(withheld).view();
+    view_.had_mems = sets_.emplace_back(mems).view();
+    return *this;
+  }
+
+  /// Those of the CPUs that it had which go before what policies choose.
+  Request& keep(const Set& cpus) {
+    view_.keep = sets_.emplace_back(cpus).view();
+    return *this;
   }
 
  private:
