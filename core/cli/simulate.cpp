@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <boost/program_options.hpp>
 #include <cerrno>
 #include <cstring>
@@ -21,6 +22,7 @@
 #include "core/base/text.hpp"
 #include "core/cli/command.hpp"
 #include "core/cli/machine_map.hpp"
+#include "core/cli/simulate_activity.hpp"
 #include "core/cli/simulate_options.hpp"
 #include "core/cli/simulate_record.hpp"
 #include "core/cli/table.hpp"
@@ -146,6 +148,7 @@ ordered_json to_json(const Line& line, bool explain) {
   if (!outcome.lost_votes.empty()) json["lost_votes"] = outcome.lost_votes;
   if (outcome.is_invalid_line) json["line"] = line.number;
   if (explain && outcome.verdicts) json["verdicts"] = verdicts_json(*outcome.verdicts);
+  if (explain) json["plugins"] = activity_json(outcome.plugins);
   return json;
 }
 
@@ -192,6 +195,7 @@ std::string format_text(const std::vector<Line>& lines, bool explain) {
     std::getline(rows, row);
     text += row + '\n';
     if (line.outcome.verdicts) text += explanation(*line.outcome.verdicts);
+    text += activity_text(line.outcome.plugins);
   }
   return text;
 }
@@ -319,15 +323,39 @@ class EndSignal {
   sigset_t signals_{};
 };
 
-plugin::LoadedConfig setup_of(const SimulateOptions& options, std::vector<std::string> flags) {
+Result<std::vector<plugin::PluginLibrary>> load_files(const std::vector<std::string>& files) {
+  std::vector<plugin::PluginLibrary> loaded;
+  for (const std::string& file : files) {
+    auto library = plugin::PluginLibrary::load_file(file);
+    if (!library) return Error{library.error().code, "--plugin: " + library.error().message};
+    loaded.push_back(*std::move(library));
+  }
+  return loaded;
+}
+
+/// The flags to add to `flags`, so that `added` are enabled beside what `raw` enables: a flag takes the place of what
+/// the file enables.
+std::vector<std::string> enabling_flags(const config::RawConfig& raw, const std::vector<std::string>& flags,
+                                        const std::vector<plugin::PluginLibrary>& added) {
+  const auto enables = [](const std::string& flag) { return flag.starts_with("--plugins.enable="); };
+  const std::vector<std::string> enabled = config::enabled_plugins(raw).enabled;
+  std::vector<std::string> names;
+  if (!added.empty() && std::none_of(flags.begin(), flags.end(), enables)) names = enabled;
+  for (const plugin::PluginLibrary& library : added) {
+    if (std::find(enabled.begin(), enabled.end(), library.id()) == enabled.end()) names.push_back(library.id());
+  }
+  for (std::string& name : names) name.insert(0, "--plugins.enable=");
+  return names;
+}
+
+plugin::LoadedConfig setup_of(const SimulateOptions& options, const std::vector<std::string>& flags,
+                              const std::vector<plugin::PluginLibrary>& added) {
   std::vector<std::string> arguments = {"--config", options.config.empty() ? "/dev/null" : options.config};
   arguments.insert(arguments.end(), flags.begin(), flags.end());
-  config::RawConfig raw = config::read_raw(arguments);
-  if (const std::string dir = plugin_dir(raw); !dir.empty()) {
-    arguments.push_back("--daemon.plugin-dir=" + dir);
-    raw = config::read_raw(arguments);
-  }
-  return plugin::load_config(std::move(raw));
+  const config::RawConfig raw = config::read_raw(arguments);
+  if (const std::string dir = plugin_dir(raw); !dir.empty()) arguments.push_back("--daemon.plugin-dir=" + dir);
+  for (std::string& flag : enabling_flags(raw, flags, added)) arguments.push_back(std::move(flag));
+  return plugin::load_config(config::read_raw(arguments), added);
 }
 
 RecordOptions record_options(const SimulateOptions& options, std::vector<std::string> flags,
@@ -372,7 +400,9 @@ int run(const std::vector<std::string>& arguments) {
   }
   if (options.topology.empty())
     return usage_error(kProgram, "no machine given; name a file or a description with --topology; see --help");
-  plugin::LoadedConfig setup = setup_of(options, flags);
+  const auto added = load_files(options.plugins);
+  if (!added) return usage_error(kProgram, added.error().message);
+  plugin::LoadedConfig setup = setup_of(options, flags, *added);
   if (const std::vector<std::string> mistakes = setup.mistakes(); !mistakes.empty()) {
     listed_error(Code::kInvalidArgument, "the configuration has mistakes:", mistakes);
     return kExitUsage;

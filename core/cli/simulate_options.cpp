@@ -69,6 +69,10 @@ po::options_description simulate_options(SimulateOptions& options) {
       "CPUs to treat as isolated by the kernel (isolcpus).")(
       "config", po::value(&options.config)->value_name("FILE"),
       "topoletd's configuration file. Without it, every option has its default and no plugin is enabled.")(
+      "plugin", po::value(&options.plugins)->value_name("FILE.so"),
+      "Enable this plugin as well, wherever the file is and whoever may write it, in place of one of the same name. "
+      "Its "
+      "options are in the configuration file, or given like topoletd's. May be repeated.")(
       "workload", po::value(&options.workload)->value_name("FILE"),
       "What happens, as one JSON object per line; '-' reads standard input. Or a record (daemon.record), whose "
       "decisions are made again and compared.")("json", po::bool_switch(&options.json),
@@ -82,9 +86,11 @@ po::options_description simulate_options(SimulateOptions& options) {
       "watch", po::value(&options.watch)->value_name("SOCKET"),
       "Serve topoletd's watch socket here, for topolet-agent. The simulated time begins at the present, and "
       "topolet ends when it is told to (SIGTERM, Ctrl-C), or at the end of standard input if the workload is "
-      "read from there.")("explain", po::bool_switch(&options.explain),
-                          "Also show each decision's candidates and what each plugin said about them.")(
-      "help,h", "Show this help.");
+      "read from there.")(
+      "explain", po::bool_switch(&options.explain),
+      "Also show each decision's candidates and what each plugin said about them, what plugins "
+      "add to containers, the events that they are told, the state that they write, and their log.")("help,h",
+                                                                                                     "Show this help.");
   return description;
 }
 

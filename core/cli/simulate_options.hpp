@@ -3,6 +3,7 @@
 
 #include <boost/program_options.hpp>
 #include <string>
+#include <vector>
 
 namespace topolet::cli {
 
@@ -11,6 +12,7 @@ struct SimulateOptions {
   std::string distances;
   std::string isolated;
   std::string config;
+  std::vector<std::string> plugins;  ///< files
   std::string state_dir;
   std::string watch;
   std::string front;

@@ -21,8 +21,8 @@ namespace {
 
 constexpr const char* kReplayProgram = "topolet simulate";
 /// Options that are for other workloads.
-constexpr std::array<const char*, 7> kRefused = {"topology", "distances", "isolated-cpus", "state-dir",
-                                                 "watch",    "front",     "explain"};
+constexpr std::array<const char*, 8> kRefused = {"topology", "distances", "isolated-cpus", "state-dir",
+                                                 "watch",    "front",     "explain",       "plugin"};
 
 void print_result(const replay::ReplayResult& result) {
   fmt::print(own_output(), "{} made again, and {}; {}, {} lost again; {} of topoletd\n",

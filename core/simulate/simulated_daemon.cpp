@@ -37,8 +37,9 @@ void add_lost_votes(const plugin::PolicyThread& policies, std::map<std::string, 
 /// The objects that end with the process. The engine goes first, then its policies.
 struct SimulatedDaemon::Run {
   Run(SimulatedRuntime& runtime, std::optional<KillPoint>& kill, const operations::DemandRules& rules,
-      store::Store& kept, std::vector<store::DecidedRow>& decisions)
-      : connection(runtime, kill),
+      store::Store& kept, std::vector<store::DecidedRow>& decisions, ActivityRecorder& noted)
+      : activity(noted),
+        connection(runtime, kill),
         runtime_client(connection, rules),
         store(kept, decisions, [this] { return connection.killed(); }) {}
   ~Run() {
@@ -58,12 +59,14 @@ struct SimulatedDaemon::Run {
         request->plan_began);
     for (const placement::Decision::InvalidReply& bad : made.decision.invalid_replies)
       policies->report_invalid_reply(bad.policy, bad.what);
+    activity.add_decision(request->workload.key, made.decision.placement.added);
     if (recorder) recorder->add_decision(request, rules, made);
     return std::move(made.decision);
   }
 
   void publish(std::shared_ptr<const plugin::ContainerEvent> container_event) {
     policies->publish(votes, container_event);
+    activity.add_event(*container_event, votes);
     if (recorder) recorder->add_event(std::move(container_event));
   }
 
@@ -82,6 +85,7 @@ struct SimulatedDaemon::Run {
     return all;
   }
 
+  ActivityRecorder& activity;
   RuntimeConnection connection;
   cri::RuntimeClient runtime_client;
   RecordingStore store;
@@ -154,7 +158,9 @@ Status SimulatedDaemon::open_record(Run& run) const {
 
 Status SimulatedDaemon::make_policies(Run& run) const {
   const config::Options& options = setup_.config.options;
-  auto votes = plugin::make_votes(setup_, log_, replay::recorded_state(plugin_state_, run.recorder), machine_.topology);
+  auto votes =
+      plugin::make_votes(setup_, activity_.log(),
+                         activity_.watched(replay::recorded_state(plugin_state_, run.recorder)), machine_.topology);
   if (!votes) return votes.error();
   run.votes = *std::move(votes);
   for (const plugin::PluginVote& vote : run.votes)
@@ -218,7 +224,7 @@ Status SimulatedDaemon::begin_run() {
   const config::PlacementOptions& placement = setup_.config.options.placement;
   engine::Engine::Options options = machine::engine_options(placement, *machine_.topology);
   memory_total_bytes_ = options.demand_rules.memory_total_bytes;
-  run_ = std::make_unique<Run>(runtime_, kill_, options.demand_rules, *store_, decisions_);
+  run_ = std::make_unique<Run>(runtime_, kill_, options.demand_rules, *store_, decisions_, activity_);
   Run& run = *run_;
   if (Status opened = open_record(run); !opened) return opened;
   if (Status made = make_policies(run); !made) return made;

@@ -19,6 +19,7 @@
 #include "core/plugin/call/policy_thread.hpp"
 #include "core/plugin/host/in_memory_plugin_state.hpp"
 #include "core/plugin/host/loaded_config.hpp"
+#include "core/simulate/plugin_activity.hpp"
 #include "core/simulate/runtime_connection.hpp"
 #include "core/simulate/simulated_loop.hpp"
 
@@ -79,6 +80,8 @@ class SimulatedDaemon {
   /// Written since clear_recorded(), by whichever run.
   const std::vector<store::DecidedRow>& decisions() const { return decisions_; }
   void clear_recorded();
+  /// Returns what plugins did since the last time, by whichever run.
+  PluginActivity take_activity() { return activity_.take(); }
 
   /// Returns the lost votes of each plugin that has some, in all runs.
   std::map<std::string, plugin::LostVotes> lost_votes() const;
@@ -108,6 +111,7 @@ class SimulatedDaemon {
   SimulationOptions options_;
   const std::shared_ptr<Log> log_ = make_silent_log();
   const std::shared_ptr<store::PluginStateStore> plugin_state_ = std::make_shared<plugin::InMemoryPluginState>();
+  ActivityRecorder activity_;
   SimulatedTime time_;
   std::unique_ptr<store::Store> store_;
   std::vector<store::DecidedRow> decisions_;

@@ -147,6 +147,7 @@ OperationResult Simulation::apply(const Operation& operation) {
         {key.pod_uid, key.name, now.mode, now.cpus, now.withheld, now.mems, why_changed(daemon_.decisions(), key)});
   }
   result.lost_votes = lost_votes_in(daemon_.decisions());
+  result.plugins = daemon_.take_activity();
   for (const std::string& method : daemon_.killed_during()) {
     result.reason +=
         fmt::format("{}topoletd was killed at {} and restarted", result.reason.empty() ? "" : "; ", method);

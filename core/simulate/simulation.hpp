@@ -23,6 +23,7 @@
 #include "core/plugin/host/loaded_config.hpp"
 #include "core/simulate/kubelet.hpp"
 #include "core/simulate/operation.hpp"
+#include "core/simulate/plugin_activity.hpp"
 #include "core/simulate/simulated_daemon.hpp"
 #include "core/simulate/simulated_runtime.hpp"
 #include "core/topology/discover.hpp"
@@ -53,6 +54,7 @@ struct OperationResult {
   std::vector<MovedContainer> changed;
   std::optional<placement::Verdicts> verdicts;  ///< of a decision
   std::vector<std::string> lost_votes;          ///< "plugin: why", in any of the decisions that it led to
+  PluginActivity plugins;                       ///< of the first operation with that of the start
 };
 
 /// The daemon's record of one container.

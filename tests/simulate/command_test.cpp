@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <nlohmann/json.hpp>
@@ -55,6 +56,20 @@ class SimulateCommand : public testing::Test {
 
   /// No vote is to be lost because this machine is busy.
   const std::string machine_ = "--topology 'pack:2 numa:1 core:4 pu:2' --placement.deadline-ms=60000 ";
+  /// A plugin outside any plugin directory, which everybody may write.
+  std::string loose_plugin() {
+    const std::filesystem::path file = directory_.file("loose/lively.so");
+    std::filesystem::create_directories(file.parent_path());
+    std::filesystem::copy_file(std::string(TOPOLET_BROKEN_DIR) + "/lively.so", file);
+    std::filesystem::permissions(file.parent_path(), std::filesystem::perms::all);
+    std::filesystem::permissions(file, std::filesystem::perms::all);
+    return file.string();
+  }
+
+  static constexpr const char* kOneContainer =
+      "{\"op\":\"run_pod\",\"pod\":\"p\",\"qos\":\"guaranteed\"}\n"
+      "{\"op\":\"create\",\"pod\":\"p\",\"container\":\"c\",\"cpu_request_milli\":2000,"
+      "\"cpu_limit_milli\":2000,\"memory_limit\":4096}\n";
   topolet::TempDir directory_;
 };
 
@@ -148,6 +163,41 @@ TEST_F(SimulateCommand, DrawsWhoHoldsWhat) {
   EXPECT_THAT(ended.out, HasSubstr("[rA] [AA] [..] [o]"));
   EXPECT_THAT(ended.out, HasSubstr("A p/c: 9-11"));
   EXPECT_THAT(ended.out, HasSubstr("offline: 14"));
+}
+
+TEST_F(SimulateCommand, EnablesAPluginFromAnywhere) {
+  const std::string workload = file("w.jsonl", kOneContainer);
+  const std::string config = file("c.conf", "[plugins]\nenable = numa\n[lively]\nanswer = good\n");
+  const std::string arguments = machine_ + "--json --explain --config " + config + " --workload " + workload;
+  EXPECT_EQ(run(arguments).code, 2) << "the section is of no plugin that is enabled";
+  const Ended ended = run(arguments + " --plugin " + loose_plugin());
+  EXPECT_EQ(ended.code, 0) << ended.out;
+  const json create = lines(ended.out).at(1);
+  EXPECT_EQ(create["plugins"]["added"], json::parse(R"([{"pod":"p","container":"c","env":{"NAME":"value"},
+                                                        "annotations":{"NAME":"value"}}])"));
+  EXPECT_THAT(create["verdicts"].dump(), HasSubstr("\"policy\":\"numa\""));
+  EXPECT_THAT(run(machine_ + "--workload " + workload + " --plugin " + config).out,
+              HasSubstr("--plugin: " + config + ": a plugin's file is called NAME.so"));
+  EXPECT_THAT(run(machine_ + "--workload " + workload + " --plugin /nowhere/x.so").out,
+              HasSubstr("--plugin: plugin x: /nowhere/x.so: No such file"));
+}
+
+TEST_F(SimulateCommand, ExplainsWhatPluginsDoBesideTheirVotes) {
+  const std::string workload = file("w.jsonl", kOneContainer);
+  const std::string arguments =
+      machine_ + "--lively.answer=good --explain --plugin " + loose_plugin() + " --workload " + workload;
+  const std::vector<json> all = lines(run(arguments + " --json").out);
+  ASSERT_THAT(all, SizeIs(2));
+  EXPECT_EQ(all[0]["plugins"]["state"], json::parse(R"([{"plugin":"lively","key":"NAME","bytes":5,"value":"value"}])"));
+  EXPECT_EQ(all[1]["plugins"]["events"],
+            json::parse(R"([{"event":"placed","pod":"p","container":"c","plugins":["lively"]},
+                            {"event":"started","pod":"p","container":"c","plugins":["lively"]}])"));
+  EXPECT_EQ(all[1]["plugins"]["state"], json::parse(R"([{"plugin":"lively","key":"c","bytes":1,"value":"0"},
+                                                        {"plugin":"lively","key":"c","bytes":1,"value":"1"}])"));
+  EXPECT_THAT(run(arguments).out,
+              AllOf(HasSubstr("      state of lively: NAME = value (5 bytes)\n"),
+                    HasSubstr("      env of p/c: NAME=value\n"), HasSubstr("      event placed of p/c: lively\n")));
+  EXPECT_FALSE(lines(run(machine_ + "--json --workload " + workload).out).at(1).contains("plugins"));
 }
 
 TEST_F(SimulateCommand, SaysWhatIsMissingOrWrong) {

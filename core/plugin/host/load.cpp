@@ -105,6 +105,12 @@ Status check_entry(const topolet_plugin_entry& entry, const std::string& name, c
   return {};
 }
 
+Status check_name(const std::string& name) {
+  const Status named = config::check_plugin_name(name);
+  if (named) return {};
+  return refuse(sanitize_text(view_of(name)), Error{named.error().code, sanitize_text(view_of(named.error().message))});
+}
+
 using OptionValues = std::vector<std::pair<std::string, std::string>>;
 
 /// One checked value for each option of the table: the given one or the default.
@@ -132,11 +138,19 @@ Result<OptionValues> with_defaults(const std::vector<config::OptionSpec>& option
 }  // namespace
 
 Result<PluginLibrary> PluginLibrary::load(const std::filesystem::path& plugin_dir, const std::string& name) {
-  if (const Status named = config::check_plugin_name(name); !named) {
-    const std::string why = sanitize_text(view_of(named.error().message));
-    return refuse(sanitize_text(view_of(name)), Error{named.error().code, why});
-  }
-  auto path = resolve_plugin_file(plugin_dir, name);
+  if (const Status named = check_name(name); !named) return named.error();
+  return load_resolved(resolve_plugin_file(plugin_dir, name), name);
+}
+
+Result<PluginLibrary> PluginLibrary::load_file(const std::filesystem::path& file) {
+  if (file.extension() != ".so")
+    return Error{Code::kInvalidArgument, fmt::format("{}: a plugin's file is called NAME.so", file.native())};
+  const std::string name = file.stem().native();
+  if (const Status named = check_name(name); !named) return named.error();
+  return load_resolved(resolve_any_plugin_file(file), name);
+}
+
+Result<PluginLibrary> PluginLibrary::load_resolved(const Result<std::filesystem::path>& path, const std::string& name) {
   if (!path) return refuse(name, path.error());
   // Read before the file is opened, so that a file that is replaced in between counts as changed.
   const FileIdentity file = FileIdentity::of(*path);
@@ -150,7 +164,7 @@ Result<PluginLibrary> PluginLibrary::load(const std::filesystem::path& plugin_di
   register_code_of(name, opened->native());
   PluginLibrary library;
   library.id_ = name;
-  library.path_ = *std::move(path);
+  library.path_ = *path;
   library.file_ = file;
   if (Status read = library.read(*opened); !read) {
     if (!mapped_before) return refuse(name, read.error());

@@ -31,6 +31,8 @@ class PluginLibrary {
  public:
   /// Loads `plugin_dir`/`name`.so. Refusals are one line that names the plugin and the file.
   static Result<PluginLibrary> load(const std::filesystem::path& plugin_dir, const std::string& name);
+  /// Loads NAME.so from anywhere, whoever may write it. For tools, which run as who gives the file.
+  static Result<PluginLibrary> load_file(const std::filesystem::path& file);
 
   const std::string& id() const { return id_; }
   const std::string& version() const { return version_; }
@@ -58,6 +60,7 @@ class PluginLibrary {
 
  private:
   PluginLibrary() = default;
+  static Result<PluginLibrary> load_resolved(const Result<std::filesystem::path>& path, const std::string& name);
   /// Reads what the library says about itself.
   Status read(const boost::dll::shared_library& library);
 

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdint>
 #include <cstring>
 #include <system_error>
 #include <vector>
@@ -98,7 +99,9 @@ bool is_whole(int file, std::uint64_t size) {
   return true;
 }
 
-Status check_file(const fs::path& path) {
+enum class Writers : std::uint8_t { kOursOnly, kAny };
+
+Status check_file(const fs::path& path, Writers writers) {
   // O_NONBLOCK: a FIFO must not hold the daemon up before it is found to be none of ours.
   const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   struct stat status {};
@@ -108,7 +111,9 @@ Status check_file(const fs::path& path) {
   if (!S_ISREG(status.st_mode)) {
     return refused(Code::kInvalidArgument, fmt::format("{} is not a regular file", path.native()));
   }
-  if (auto checked = check_writers(path, status); !checked) return checked;
+  if (writers == Writers::kOursOnly) {
+    if (auto checked = check_writers(path, status); !checked) return checked;
+  }
   if (auto checked = check_elf(path, file.get()); !checked) return checked;
   if (!is_whole<ElfW(Ehdr), ElfW(Phdr)>(file.get(), static_cast<std::uint64_t>(status.st_size))) {
     return refused(Code::kInvalidArgument, fmt::format("{} is truncated; copy it again", path.native()));
@@ -134,7 +139,15 @@ Result<fs::path> resolve_plugin_file(const fs::path& plugin_dir, const std::stri
                                                         written.native(), path.native()));
   }
   if (auto checked = check_directories(path.parent_path(), dir); !checked) return checked.error();
-  if (auto checked = check_file(path); !checked) return checked.error();
+  if (auto checked = check_file(path, Writers::kOursOnly); !checked) return checked.error();
+  return path;
+}
+
+Result<fs::path> resolve_any_plugin_file(const fs::path& file) {
+  std::error_code error;
+  const fs::path path = fs::canonical(file, error);
+  if (error) return refused(Code::kNotFound, fmt::format("{}: {}", file.native(), error.message()));
+  if (auto checked = check_file(path, Writers::kAny); !checked) return checked.error();
   return path;
 }
 

@@ -14,4 +14,8 @@ namespace topolet::plugin {
 /// world, or a group other than root's or ours. Errors are one line without the plugin's name.
 Result<std::filesystem::path> resolve_plugin_file(const std::filesystem::path& plugin_dir, const std::string& name);
 
+/// The canonical path of `file`, wherever it is and whoever may write it, if it is a regular ELF file for this machine.
+/// For tools, which run as who gives the file. Errors are one line.
+Result<std::filesystem::path> resolve_any_plugin_file(const std::filesystem::path& file);
+
 }  // namespace topolet::plugin
