@@ -58,8 +58,10 @@ const std::vector<Command>& commands() {
        "topolet plugin list", 0, 0, &declare_plugin_list, &list_plugins},
       {"plugin reset", "NAME", "Ends a plugin's quarantine, so that topoletd asks it again.",
        "topolet plugin reset numa", 1, 1, &declare_plugin_reset, &reset_plugin},
-      {"plugin new", "NAME [DIR]", "Creates a new plugin project in DIR (default NAME): it builds as it is.",
-       "topolet plugin new spread", 1, 2, nullptr, &new_plugin},
+      {"plugin new", "NAME [DIR]",
+       "Creates a new plugin project in DIR (default NAME): it builds as it is, has a test, and a workload to try it "
+       "with in `topolet simulate`.",
+       "topolet plugin new spread", 1, 2, &declare_new_plugin, &new_plugin},
       {"simulate", "--topology MACHINE --workload FILE",
        "Runs a workload through the daemon's own engine and plugins, for any machine and without a runtime.",
        "topolet simulate --topology \"pack:2 numa:1 core:4 pu:2\" --workload pods.jsonl", 0, 0, nullptr, nullptr,

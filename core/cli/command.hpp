@@ -77,6 +77,7 @@ void declare_plugin_list(Options& options);
 Status list_plugins(const Invocation& invocation);
 void declare_plugin_reset(Options& options);
 Status reset_plugin(const Invocation& invocation);
+void declare_new_plugin(Options& options);
 Status new_plugin(const Invocation& invocation);
 int check_plugin_file(const std::vector<std::string>& arguments);
 void declare_query(Options& options);

@@ -7,6 +7,8 @@
 #include <cstring>
 #include <filesystem>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "core/cli/command.hpp"
 #include "core/cli/output.hpp"
@@ -23,9 +25,16 @@ struct Template {
   const char* text;
 };
 constexpr std::array<Template, 4> kTemplates = {{{"CMakeLists.txt", kTemplateCmake},
-                                                 {"policy.cpp", kTemplatePolicy},
                                                  {"policy_test.cpp", kTemplateTest},
-                                                 {"README.md", kTemplateReadme}}};
+                                                 {"README.md", kTemplateReadme},
+                                                 {"workload.jsonl", kTemplateWorkload}}};
+/// The policy itself, and the languages that CMake has to know for it and its test.
+struct Language {
+  Template policy;
+  const char* cmake_languages;
+};
+constexpr Language kCpp = {{"policy.cpp", kTemplatePolicy}, "CXX"};
+constexpr Language kC = {{"policy.c", kTemplatePolicyInC}, "C CXX"};
 /// CMake has a target of this name in every project with tests.
 constexpr std::string_view kTakenByCmake = "test";
 
@@ -36,8 +45,11 @@ std::string replaced(std::string text, std::string_view what, const std::string&
   return text;
 }
 
-std::string filled_in(const char* text, const std::string& name) {
-  return replaced(replaced(text, "__NAME__", name), "__CLASS__", replaced(name, "-", "_"));
+std::string filled_in(const char* text, const std::string& name, const Language& language) {
+  std::string filled = replaced(text, "__NAME__", name);
+  filled = replaced(std::move(filled), "__CLASS__", replaced(name, "-", "_"));
+  filled = replaced(std::move(filled), "__SOURCE__", language.policy.file);
+  return replaced(std::move(filled), "__LANGUAGES__", language.cmake_languages);
 }
 
 Status check_name(const std::string& name) {
@@ -51,7 +63,7 @@ Status check_name(const std::string& name) {
                              "another",
                              name)};
   }
-  if (name != kTakenByCmake && name != "policy-test" && name.size() <= 64) return {};
+  if (name != kTakenByCmake && name.size() <= 64) return {};
   return Error{Code::kInvalidArgument, fmt::format("'{}' cannot be the name of a CMake target; choose another", name)};
 }
 
@@ -68,6 +80,8 @@ Status write(const fs::path& path, const std::string& text) {
 
 }  // namespace
 
+void declare_new_plugin(Options& options) { options.add_options()("c", "In C11, instead of C++20."); }
+
 Status new_plugin(const Invocation& invocation) {
   const std::string& name = invocation.arguments[0];
   if (Status fits = check_name(name); !fits) return fits;
@@ -82,12 +96,20 @@ Status new_plugin(const Invocation& invocation) {
   if (error) {
     return Error{Code::kFailedPrecondition, fmt::format("cannot create {}: {}", directory.string(), error.message())};
   }
-  for (const Template& one : kTemplates) {
-    if (Status written = write(directory / one.file, filled_in(one.text, name)); !written) return written;
+  const Language& language = invocation.has("c") ? kC : kCpp;
+  std::vector<Template> files(kTemplates.begin(), kTemplates.end());
+  files.push_back(language.policy);
+  for (const Template& one : files) {
+    if (Status written = write(directory / one.file, filled_in(one.text, name, language)); !written) return written;
   }
   print_line(fmt::format("created {}; build and test it with", directory.string()));
   print_line(fmt::format("  cmake -S {0} -B {0}/build && cmake --build {0}/build && ctest --test-dir {0}/build",
                          directory.string()));
+  print_line("and see it decide, on any machine, with");
+  print_line(
+      fmt::format("  topolet simulate --topology \"pack:2 numa:1 core:4 pu:2\" --plugin {0}/build/{1}.so --workload "
+                  "{0}/workload.jsonl --explain",
+                  directory.string(), name));
   return {};
 }
 

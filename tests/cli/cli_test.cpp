@@ -274,10 +274,15 @@ TEST(Cli, ChecksAConfiguration) {
   EXPECT_EQ(topolet({"config", "check", directory.file("none.conf")}).code, 1);
 }
 
-TEST(Cli, WritesAPluginThatBuildsAndTests) {
+class NewPlugin : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(NewPlugin, BuildsTestsAndIsTried) {
   const TempDir directory;
   const std::string project = directory.file("even-out");
-  ASSERT_EQ(topolet({"plugin", "new", "even-out", project}).code, 0);
+  std::vector<std::string> arguments = {"plugin", "new", "even-out", project};
+  if (GetParam() != std::string()) arguments.emplace_back(GetParam());
+  const Said created = topolet(arguments);
+  ASSERT_EQ(created.code, 0);
   const std::string build = directory.file("build");
   Process configured(
       {TOPOLET_CMAKE, "-S", project, "-B", build, std::string("-DCMAKE_PREFIX_PATH=") + TOPOLET_SDK_PACKAGE,
@@ -286,8 +291,15 @@ TEST(Cli, WritesAPluginThatBuildsAndTests) {
   EXPECT_EQ(configured.wait(), 0);
   EXPECT_EQ(Process({TOPOLET_CMAKE, "--build", build}, directory.file("log")).wait(), 0);
   EXPECT_TRUE(std::filesystem::exists(build + "/even-out.so"));
-  EXPECT_EQ(Process({build + "/policy_test"}, directory.file("log")).wait(), 0);
+  EXPECT_EQ(Process({build + "/even-out_test"}, directory.file("log")).wait(), 0);
   EXPECT_EQ(topolet({"plugin", "check", build + "/even-out.so"}).code, 0);
+  const std::string machine = "pack:2 numa:1 core:4 pu:2";
+  EXPECT_THAT(created.text, HasSubstr("topolet simulate --topology \"" + machine + "\" --plugin " + project +
+                                      "/build/even-out.so --workload " + project + "/workload.jsonl --explain"));
+  const Said simulated = topolet({"simulate", "--topology", machine, "--plugin", build + "/even-out.so", "--workload",
+                                  project + "/workload.jsonl", "--explain", "--placement.deadline-ms=60000"});
+  EXPECT_EQ(simulated.code, 0) << simulated.text;
+  EXPECT_THAT(simulated.text, HasSubstr("even-out +10: 8 CPUs are free"));
   std::ostringstream log;
   log << std::ifstream(directory.file("log")).rdbuf();
   if (HasFailure()) std::puts(log.str().c_str());
@@ -300,6 +312,9 @@ TEST(Cli, WritesAPluginThatBuildsAndTests) {
   const Said checked = topolet({"config", "check", config});
   EXPECT_EQ(checked.code, 0) << checked.text;
 }
+
+INSTANTIATE_TEST_SUITE_P(Cli, NewPlugin, ::testing::Values("", "--c"),
+                         [](const auto& language) { return language.index == 0 ? "InCpp" : "InC"; });
 
 TEST(Cli, NewPluginsOverwriteNothingAndNeedAPlainName) {
   const TempDir directory;

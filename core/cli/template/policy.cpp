@@ -16,7 +16,7 @@ class Policy___CLASS__ {
   void score(const topolet_request& request, Scores& scores) const {
     std::size_t position = 0;
     for (const topolet_candidate& candidate : candidates(request)) {
-      const auto free = static_cast<int>(size_of(candidate.free));
+      const auto free = static_cast<int>(size_of(candidate.usable));
       const auto all = static_cast<int>(size_of(candidate.cpus));
       scores.score(position++, all == 0 ? 0 : most_ * free / all, std::to_string(free) + " CPUs are free");
     }
