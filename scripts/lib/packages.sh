@@ -13,6 +13,8 @@ kCheckPackages=(clang libclang-rt-14-dev clang-format abigail-tools)
 kPackagingPackages=(dpkg-dev file gzip perl)
 kPackageCheckPackages=(man-db mandoc shellcheck zsh)
 kTidyPackages=(clang-tidy)
+# For the reference pages of the SDK, and its example in Rust.
+kSdkPackages=(doxygen rustc)
 kMachinePackages=(qemu-system-x86 e2fsprogs)
 kSystemdMachinePackages=(mmdebstrap)
 kTools=build/tools

@@ -1,5 +1,5 @@
 #!/bin/sh
-# From the source tree to both examples in the plugin directory of a prefix. Usage: sdk/example/build.sh PREFIX
+# From the source tree to the examples in the plugin directory of a prefix. Usage: sdk/example/build.sh PREFIX
 set -eu
 prefix=$1
 
@@ -8,10 +8,12 @@ cmake -S sdk -B build/sdk -DCMAKE_INSTALL_PREFIX="$prefix"
 cmake --install build/sdk
 
 # A plugin needs the prefix and nothing else.
-cmake -S sdk/example/cpp -B build/apart -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_BUILD_TYPE=Release
-cmake --build build/apart
-cmake --install build/apart
+cmake -S sdk/example/spread -B build/spread -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_BUILD_TYPE=Release
+cmake --build build/spread
+cmake --install build/spread
 
-cmake -S sdk/example/c -B build/apart-c -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_BUILD_TYPE=Release
-cmake --build build/apart-c
-cmake --install build/apart-c
+for example in pools tuner; do
+  cmake -S sdk/example/$example -B build/$example -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_BUILD_TYPE=Release
+  cmake --build build/$example
+  cmake --install build/$example
+done
