@@ -16,8 +16,8 @@ using nlohmann::ordered_json;
 using Fields = std::vector<std::pair<std::string, std::string>>;
 
 /// All that plugins add to a container, by the name under which it is shown.
-std::array<std::pair<const char*, const Fields*>, 2> groups_of(const placement::AddedFields& fields) {
-  return {{{"env", &fields.env}, {"annotations", &fields.annotations}}};
+std::array<std::pair<const char*, const Fields*>, 3> groups_of(const placement::AddedFields& fields) {
+  return {{{"env", &fields.env}, {"annotations", &fields.annotations}, {"tags", &fields.tags}}};
 }
 
 ordered_json added_json(const simulate::AddedByPlugins& added) {

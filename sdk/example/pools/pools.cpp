@@ -41,13 +41,16 @@ Pool pool_in(const topolet_ledger& ledger, std::string_view name) {
 // The CPUs that the pool is to have of those that are `usable`: first those that it has, then the lowest that no other
 // pool has. The same for each of its containers, whoever asks.
 Set cpus_for(const Pool& pool, topolet_set usable) {
-  const Set free = Set(usable) - pool.others;
+  Set free(usable);
+  free -= pool.others;
   Set chosen;
-  for (const Set& from : {pool.cpus & free, free}) {
-    for (const std::uint32_t cpu : from.indices()) {
-      if (chosen.size() < pool.size()) chosen.insert(cpu);
-    }
+  const auto take = [&](std::uint32_t cpu) {
+    if (chosen.size() < pool.size()) chosen.insert(cpu);
+  };
+  for (const std::uint32_t cpu : pool.cpus.indices()) {
+    if (free.has(cpu)) take(cpu);
   }
+  for (const std::uint32_t cpu : free.indices()) take(cpu);
   return chosen;
 }
 
@@ -74,7 +77,7 @@ class Pools {
     const Pool pool = pool_with(request, name);
     for (std::size_t i = 0; i < candidates(request).size(); ++i) {
       const topolet_set usable = candidates(request)[i].usable;
-      const bool has_it = (pool.cpus - Set(usable)).empty();
+      const bool has_it = size_of_both(pool.cpus.view(), usable) == pool.cpus.size();
       const bool has_room = cpus_for(pool, usable).size() >= pool.size();
       scores.score(i, has_it && has_room ? 50 : 0,
                    pool_name(name) + " needs " + counted(pool.size(), "CPU") +
@@ -104,7 +107,8 @@ class Pools {
       const std::string_view name = value_of(entry.settings, kSetting);
       if (name.empty() || entry.mode != TOPOLET_MODE_SHARED) continue;
       const Pool pool = pool_in(*request.ledger, name);
-      const Set usable = near(*request.topology, pool.cpus) & Set(request.ledger->pool);
+      Set usable = near(*request.topology, pool.cpus);
+      usable &= request.ledger->pool;
       const Set wanted = cpus_for(pool, usable.view());
       if (!(Set(entry.cpus) == wanted)) wishes.replace(i, 0, pool_name(name) + " has " + cpu_names(wanted) + " now");
     }

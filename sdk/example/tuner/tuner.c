@@ -33,10 +33,13 @@ static topolet_str written(char* buffer, size_t capacity, uint32_t number) {
 static int32_t adjust(const topolet_instance* instance, const topolet_adjust_request* request,
                       const topolet_adjust_sink* sink) {
   static const topolet_str kVariable = TOPOLET_STR("OMP_NUM_THREADS");
+  static const topolet_str kTag = TOPOLET_STR("threads");
   char buffer[16];
   (void)instance;
   if (request->asks != TOPOLET_ASKS_CREATE) return TOPOLET_OK;
-  return sink->env(sink, kVariable, written(buffer, sizeof(buffer), count(request->cpus)));
+  const topolet_str threads = written(buffer, sizeof(buffer), count(request->cpus));
+  sink->tag(sink, kTag, threads);
+  return sink->env(sink, kVariable, threads);
 }
 
 /* The key of the container's value: POD_UID/CONTAINER. Empty if that is too long for one. */

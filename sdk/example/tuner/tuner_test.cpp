@@ -22,7 +22,9 @@ void test_tells_the_number_of_cpus() {
   const Request request(machine, ledger, kContainer, 3);
   FakeHost host;
   Plugin tuner(topolet_plugin_v1, host);
-  expect(tuner.adjust(request, 0, set_of({0, 1, 2})).env.at("OMP_NUM_THREADS") == "3", "as many threads as CPUs");
+  const Adjusted told = tuner.adjust(request, 0, set_of({0, 1, 2}));
+  expect(told.env.at("OMP_NUM_THREADS") == "3", "as many threads as CPUs");
+  expect(told.tags.at("tuner/threads") == "3", "all policies may know that");
   expect(tuner.adjust(request, 0, set_of({0, 1}), TOPOLET_ASKS_UPDATE).env.empty(), "a running container is not told");
 }
 
