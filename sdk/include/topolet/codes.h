@@ -1,5 +1,5 @@
-/* Capability "topolet.codes/1" of a plugin: the codes that it gives the reasons of its answers, for programs. A reason's
- * text may change with each version of a plugin; its code stays. Shown as "ID/CODE", with the plugin's id. */
+/* Capability "topolet.codes/1" of a plugin: the codes that it gives the reasons of its answers, for programs. A
+ * reason's text may change with each version of a plugin; its code stays. Shown as "ID/CODE", with the plugin's id. */
 #ifndef TOPOLET_CODES_H
 #define TOPOLET_CODES_H
 

@@ -144,17 +144,15 @@ static int32_t tick(const topolet_instance* instance, const topolet_tick_request
     }
     return TOPOLET_OK;
   }
-  if (answers("tick-unknown") &&
-      (sink->replace(sink, request->ledger->entry_count, 0, kReason) != TOPOLET_UNKNOWN ||
-       sink->replace(sink, UINT32_MAX, 0, kReason) != TOPOLET_UNKNOWN)) {
+  if (answers("tick-unknown") && (sink->replace(sink, request->ledger->entry_count, 0, kReason) != TOPOLET_UNKNOWN ||
+                                  sink->replace(sink, UINT32_MAX, 0, kReason) != TOPOLET_UNKNOWN)) {
     return 43;
   }
   if (answers("tick-foreign")) return expect(sink->replace(sink, 0, 0, kReason) == TOPOLET_UNKNOWN);
   if (answers("tick-no-reason") && sink->replace(sink, 0, 0, (topolet_str){NULL, 1}) != TOPOLET_INVALID) return 43;
   if (answers("tick-flags")) return expect(sink->replace(sink, 0, 4, kReason) == TOPOLET_UNSUPPORTED);
   if (answers("tick-now")) return sink->replace(sink, 0, TOPOLET_REPLACE_NOW, kReason);
-  if (request->ledger->entry_count > 0 &&
-      sink->replace(sink, 0, TOPOLET_REPLACE_OTHER_NODES, kReason) != TOPOLET_OK) {
+  if (request->ledger->entry_count > 0 && sink->replace(sink, 0, TOPOLET_REPLACE_OTHER_NODES, kReason) != TOPOLET_OK) {
     return 43;
   }
   return answers("tick-twice") ? expect(sink->replace(sink, 0, 0, kReason) == TOPOLET_DUPLICATE) : TOPOLET_OK;
