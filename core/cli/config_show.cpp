@@ -50,7 +50,9 @@ void add_defaults(std::vector<ShownValue>& values, const std::vector<config::Opt
     const ConfigEntry unset{option.section, option.key, {}};
     if (std::any_of(values.begin(), values.end(), [&](const auto& set) { return is_same_option(set.entry, unset); }))
       continue;
-    for (const std::string& value : option.defaults) values.push_back({{option.section, option.key, value}});
+    if (option.required) continue;
+    for (const std::string& value : option.defaults)
+      values.push_back({{option.section, option.key, value.empty() ? value : shown_value(option, value)}});
   }
 }
 
@@ -124,13 +126,15 @@ void declare_config_show(Options& options) {
 Status show_config(const Invocation& invocation) {
   std::vector<std::string> arguments;
   if (invocation.has("config")) arguments = {"--config", invocation.text("config")};
-  const RawConfig raw = config::read_raw(arguments);
-  std::vector<ShownValue> values = set_values(raw);
-  if (invocation.has("all"))
-    add_defaults(values, all_options(enabled_plugins(raw).enabled, plugin::inspect_options(raw)));
+  RawConfig raw = config::read_raw(arguments);
+  const std::vector<config::PluginSection> plugins = plugin::inspect_options(raw);
   std::vector<std::string> mistakes;
   for (const config::ConfigMistake& mistake : config::validate_config(raw, {}).mistakes)
     mistakes.push_back(mistake.to_string());
+  raw.entries = without_secrets(std::move(raw.entries), plugins);
+  raw.replaced = without_secrets(std::move(raw.replaced), plugins);
+  std::vector<ShownValue> values = set_values(raw);
+  if (invocation.has("all")) add_defaults(values, all_options(enabled_plugins(raw).enabled, plugins));
   if (invocation.has("json")) {
     print_as_json(raw, values, mistakes);
     return mistakes.empty() ? Status() : Status(Error{Code::kFailedPrecondition, ""});

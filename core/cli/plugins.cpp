@@ -46,6 +46,14 @@ std::string reason_of(const Plugin& plugin) {
                      rfc3339_ms(std::chrono::milliseconds(plugin.trial_at_ms())));
 }
 
+/// "What it does (of VENDOR, URL)"; empty if the plugin says nothing of that.
+std::string about_of(const Plugin& plugin) {
+  std::string origin = plugin.vendor().empty() ? "" : "of " + plugin.vendor();
+  if (!plugin.url().empty()) origin += (origin.empty() ? "" : ", ") + plugin.url();
+  if (origin.empty()) return plugin.description();
+  return plugin.description() + (plugin.description().empty() ? "" : " ") + "(" + origin + ")";
+}
+
 std::string format_text(const ListPluginsResponse& list) {
   Table table{{"plugin", "version", "abi", "weight", "state", "calls", "lost", "p99 µs", "capabilities"}, {}};
   for (const Plugin& plugin : list.plugins()) {
@@ -54,6 +62,10 @@ std::string format_text(const ListPluginsResponse& list) {
                           fmt::format("{}", fmt::join(plugin.capabilities(), " "))});
   }
   std::string text = table.format_text();
+  for (const Plugin& plugin : list.plugins()) {
+    const std::string about = about_of(plugin);
+    if (!about.empty()) text += fmt::format("\n{}\n", escaped(plugin.id() + ": " + about));
+  }
   for (const Plugin& plugin : list.plugins()) {
     if (!plugin.reason().empty()) text += fmt::format("\n{}\n", escaped(plugin.id() + ": " + reason_of(plugin)));
     const Plugin::LostVotes& lost = plugin.lost_votes();
@@ -89,6 +101,9 @@ ordered_json format_json(const ListPluginsResponse& list) {
     all.push_back(
         {{"id", plugin.id()},
          {"version", plugin.version()},
+         {"vendor", plugin.vendor()},
+         {"url", plugin.url()},
+         {"description", plugin.description()},
          {"path", plugin.path()},
          {"abi_minor", plugin.abi_minor()},
          {"abi_draft", plugin.abi_draft()},

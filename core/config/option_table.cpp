@@ -1,27 +1,13 @@
 #include "core/config/option_table.hpp"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <charconv>
-#include <numeric>
-#include <optional>
-#include <regex>
 #include <utility>
 
 #include "core/base/index_set.hpp"
-#include "core/base/suggestion.hpp"
-#include "core/base/text.hpp"
-#include "core/base/unix_address.hpp"
 
 namespace topolet::config {
 namespace {
 
-constexpr std::size_t kMaxNameBytes = 64;
-constexpr std::size_t kMaxLabelBytes = 63;
-constexpr std::int64_t kMillisecondsPerDay = 24LL * 60 * 60 * 1000;
-constexpr std::pair<std::string_view, std::int64_t> kUnits[] = {
-    {"d", kMillisecondsPerDay}, {"h", 3600000}, {"m", 60000}, {"s", 1000}, {"ms", 1}};
+constexpr std::int64_t kDayMs = 24LL * 60 * 60 * 1000;
 
 OptionSpec with_range(OptionSpec spec, std::int64_t minimum, std::int64_t maximum) {
   spec.minimum = minimum;
@@ -81,7 +67,7 @@ std::vector<OptionSpec> daemon_options() {
       with_range(option("drain-timeout", OptionType::kDuration, {"10m"},
                         "How long a topoletd whose place another one has taken goes on with the calls that are under "
                         "way on its connections, such as the pull of an image."),
-                 0, kMillisecondsPerDay),
+                 0, kDayMs),
       option("keep", OptionType::kDuration, "30d",
              "How long the state database keeps a decision after its end, as in 30d; 0: for ever."),
       number("keep-mib", "1024",
@@ -154,7 +140,7 @@ std::vector<OptionSpec> placement_options() {
               "isolates. Names, in which * is any text, or none. Those of reserved-namespaces always may. Elsewhere "
               "such annotations are ignored, and the reason of the placement says so.")),
           {"none"}),
-      with_lone(repeatable(option("annotations", OptionType::kString, {"all"},
+      with_lone(repeatable(option("annotations", OptionType::kWord, {"all"},
                                   "The topolet.io annotations that pods may use: their names without that prefix, or "
                                   "all, or none. Others are ignored, and the reason of the placement says so.")),
                 {"all", "none"}),
@@ -171,7 +157,7 @@ std::vector<OptionSpec> placement_options() {
                         "How long the exclusive CPUs of a container that has ended are kept for its next attempt, "
                         "unless another container would be denied, or spread over more NUMA nodes, without them; 0 "
                         "means not at all."),
-                 0, kMillisecondsPerDay),
+                 0, kDayMs),
       option(
           "exclusive-quota", OptionType::kString, {"keep"},
           "What becomes of the CFS quota, which enforces a CPU limit, of containers with exclusive CPUs, and of their "
@@ -183,12 +169,12 @@ std::vector<OptionSpec> placement_options() {
              "its memory while the container waits; with false, memory nodes are only added."),
       with_range(option("pending-timeout", OptionType::kDuration, {"4m"},
                         "How long a placement is kept for a CreateContainer whose outcome is unknown."),
-                 1000, kMillisecondsPerDay),
+                 1000, kDayMs),
       with_range(
           option("start-grace", OptionType::kDuration, {"10s"},
                  "How long a container may still be starting after a StartContainer whose outcome is unknown. For that "
                  "time, or until the container is seen running, the CPUs that it should leave count as in use."),
-          100, kMillisecondsPerDay),
+          100, kDayMs),
       with_range(option("deadline-ms", OptionType::kInt, {"50"},
                         "How much CPU time a plugin may use to answer one call, in milliseconds, before it loses its "
                         "vote; by the clock, it may take twice as long."),
@@ -201,7 +187,7 @@ std::vector<OptionSpec> placement_options() {
           1, 600000),
       with_range(option("plugin-timeout", OptionType::kDuration, {"10s"},
                         "How long a plugin may take to be loaded, created or destroyed before it is abandoned."),
-                 100, kMillisecondsPerDay),
+                 100, kDayMs),
       with_lone(repeatable(option("foreign-handlers", OptionType::kHandlers,
                                   {"kata*", "*firecracker*", "*qemu*", "*clh*", "*-vm", "runhcs*", "urunc*"},
                                   "The runtime handlers whose containers are not placed but pass through untouched, as "
@@ -250,118 +236,6 @@ std::vector<OptionSpec> plugin_options(const std::vector<std::string>& plugins) 
   return specs;
 }
 
-Error bad(const std::string& value, const std::string& expected) {
-  return {Code::kInvalidArgument, "'" + value + "' is not " + expected};
-}
-
-std::optional<std::int64_t> parse_whole_number(std::string_view text) {
-  std::int64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return number;
-}
-
-/// As it would be written in the file.
-std::string duration_text(std::int64_t milliseconds) {
-  std::string text;
-  for (const auto& [unit, length] : kUnits) {
-    if (milliseconds >= length) text += std::to_string(milliseconds / length) + std::string(unit);
-    milliseconds %= length;
-  }
-  return text.empty() ? "0" : text;
-}
-
-template <class Text>
-Status check_range(const OptionSpec& spec, const std::string& value, std::int64_t number, Text text_of) {
-  if (number >= spec.minimum && number <= spec.maximum) return {};
-  return Error{Code::kOutOfRange, "'" + value + "' is out of range; it must be between " + text_of(spec.minimum) +
-                                      " and " + text_of(spec.maximum)};
-}
-
-Status check_int(const OptionSpec& spec, const std::string& value) {
-  const auto number = parse_whole_number(value);
-  if (!number) return bad(value, "a whole number");
-  return check_range(spec, value, *number, [](std::int64_t bound) { return std::to_string(bound); });
-}
-
-Status check_duration(const OptionSpec& spec, const std::string& value) {
-  const auto duration = parse_duration(value);
-  if (!duration) return duration.error();
-  return check_range(spec, value, duration->count(), duration_text);
-}
-
-Status check_cpus(const OptionSpec& spec, const std::string& value) {
-  const auto cpus = CpuSet::parse(value);
-  if (cpus && !cpus->empty()) return {};
-  const std::string words = spec.allowed.empty() ? "" : ", or " + or_list(spec.allowed);
-  return bad(value, "a CPU list such as 0-3,8" + words + (cpus.has_value() ? "" : ": " + cpus.error().message));
-}
-
-/// Another name would never be any pod's, whatever pattern or list was meant.
-Status check_namespace(const OptionSpec& spec, const std::string& value) {
-  const bool has_patterns = spec.type == OptionType::kNamespaces;
-  const auto fits = [has_patterns](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || (has_patterns && c == '*');
-  };
-  const bool is_label = !value.empty() && value.size() <= kMaxLabelBytes && value.front() != '-' &&
-                        value.back() != '-' && std::all_of(value.begin(), value.end(), fits);
-  if (is_label) return {};
-  return bad(value, fmt::format("the name of a namespace, which has lower-case letters, digits and dashes{}; write one "
-                                "line for each",
-                                has_patterns ? ", and in which * is any text" : ""));
-}
-
-/// No node has another name, so that no zone would ever be for this one.
-Status check_node_name(const std::string& value) {
-  constexpr std::size_t kMaxSubdomainBytes = 253;
-  static const std::regex kSubdomain("[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*");
-  if (value.empty() || (value.size() <= kMaxSubdomainBytes && std::regex_match(value, kSubdomain))) return {};
-  return bad(value,
-             "the name of a node, which has lower-case letters, digits, dashes and dots, and a letter or digit at "
-             "both ends, without quotes; kubectl get nodes lists them");
-}
-
-/// No handler has another name, so that nobody's containers would ever match it.
-Status check_handler(const OptionSpec& spec, const std::string& value) {
-  const bool has_patterns = spec.type == OptionType::kHandlers;
-  const auto fits = [has_patterns](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_' ||
-           c == '.' || (has_patterns && c == '*');
-  };
-  if (value.empty() || !std::all_of(value.begin(), value.end(), fits)) {
-    return bad(value, has_patterns ? "the name of a runtime handler, in which * is any text; write one line for each, "
-                                     "without quotes"
-                                   : "the name of a runtime handler; write one line for each, without quotes");
-  }
-  if (!has_patterns && value == "none")
-    return bad(value, "the name of a runtime handler; to place nobody's containers, write foreign-handlers = *");
-  return {};
-}
-
-Status check_socket(const OptionSpec& spec, const std::string& value) {
-  if (value.empty() && spec.defaults.front().empty()) return {};
-  const auto path = parse_socket(value);
-  return path ? Status() : Status(path.error());
-}
-
-/// "1Gi", or "0:1Gi,1:512Mi": amounts, each for a number.
-bool is_list_of_amounts(const std::string& value) {
-  static const std::regex kAmounts("([0-9]{1,4}:)?[0-9]{1,15}([KMGTPE]i?|k)?(,[0-9]{1,4}:[0-9]{1,15}([KMGTPE]i?|k)?)*");
-  return value.size() < 1000 && std::regex_match(value, kAmounts);
-}
-
-bool cannot_hold_a_secret(const OptionSpec& option, const std::string& value) {
-  switch (option.type) {
-    case OptionType::kBool:
-    case OptionType::kInt:
-    case OptionType::kDuration:
-    case OptionType::kCpus:
-      return true;
-    default:
-      return !option.allowed.empty() || is_list_of_amounts(value);
-  }
-}
-
 }  // namespace
 
 std::vector<OptionSpec> core_options(const std::vector<std::string>& plugins) {
@@ -369,119 +243,6 @@ std::vector<OptionSpec> core_options(const std::vector<std::string>& plugins) {
   for (OptionSpec& spec : placement_options()) specs.push_back(std::move(spec));
   for (OptionSpec& spec : plugin_options(plugins)) specs.push_back(std::move(spec));
   return specs;
-}
-
-bool is_plain_name(std::string_view name) {
-  const auto is_letter = [](char c) { return c >= 'a' && c <= 'z'; };
-  const auto is_plain = [&](char c) { return is_letter(c) || (c >= '0' && c <= '9') || c == '-'; };
-  return !name.empty() && name.size() <= kMaxNameBytes && is_letter(name.front()) &&
-         std::all_of(name.begin(), name.end(), is_plain);
-}
-
-Status check_plugin_name(const std::string& name) {
-  const bool taken = name == "daemon" || name == "placement" || name == "plugins";
-  if (taken) return bad(name, "a plugin's name, because the configuration has a section of that name");
-  if (is_plain_name(name)) return {};
-  return bad(name, "a plugin's name: at most " + std::to_string(kMaxNameBytes) +
-                       " lower-case letters, digits and dashes, beginning with a letter");
-}
-
-Status check_value(const OptionSpec& spec, const std::string& value) {
-  const bool among_allowed = std::find(spec.allowed.begin(), spec.allowed.end(), value) != spec.allowed.end();
-  if (among_allowed) return {};
-  const bool are_words_besides =
-      spec.type == OptionType::kCpus || spec.type == OptionType::kSocket || spec.type == OptionType::kPath;
-  if (!spec.allowed.empty() && !are_words_besides) return bad(value, or_list(spec.allowed));
-  switch (spec.type) {
-    case OptionType::kBool:
-      return value == "true" || value == "false" ? Status() : bad(value, "true or false");
-    case OptionType::kInt:
-      return check_int(spec, value);
-    case OptionType::kDuration:
-      return check_duration(spec, value);
-    case OptionType::kCpus:
-      return check_cpus(spec, value);
-    case OptionType::kSocket:
-      return check_socket(spec, value);
-    case OptionType::kPath:
-      return !value.empty() && value.front() == '/' ? Status() : bad(value, "an absolute path");
-    case OptionType::kName:
-      return check_plugin_name(value);
-    case OptionType::kNamespace:
-    case OptionType::kNamespaces:
-      return check_namespace(spec, value);
-    case OptionType::kHandler:
-    case OptionType::kHandlers:
-      return check_handler(spec, value);
-    case OptionType::kNodeName:
-      return check_node_name(value);
-    case OptionType::kString:
-      if (value.find_first_of("\"'") != std::string::npos) return bad(value, "to be quoted; write it without quotes");
-      if (!spec.repeatable) return {};
-      if (value.empty()) return bad(value, "a name; it is empty");
-      return value.find_first_of(", \t") == std::string::npos ? Status()
-                                                              : bad(value, "one name; write one line for each");
-  }
-  return {};
-}
-
-std::map<std::string, std::string> values_without_secrets(const std::vector<OptionSpec>& options,
-                                                          const std::map<std::string, std::string>& values) {
-  std::map<std::string, std::string> shown;
-  for (const OptionSpec& option : options) {
-    const auto value = values.find(option.key);
-    if (value != values.end() && cannot_hold_a_secret(option, value->second)) shown.insert(*value);
-  }
-  return shown;
-}
-
-Result<std::chrono::milliseconds> parse_duration(std::string_view text) {
-  const Error error = bad(std::string(text), "a duration such as 30s, 5m, 4m30s, 30d or 500ms");
-  std::int64_t total = 0;
-  std::size_t next_unit = 0;
-  std::string_view rest = text;
-  if (rest.empty()) return error;
-  if (rest == "0") return std::chrono::milliseconds(0);
-  while (!rest.empty()) {
-    const std::size_t digits = std::min(rest.find_first_not_of("0123456789"), rest.size());
-    const auto number = parse_whole_number(rest.substr(0, digits));
-    rest.remove_prefix(digits);
-    const std::string_view unit = rest.substr(0, std::min(rest.find_first_of("0123456789"), rest.size()));
-    rest.remove_prefix(unit.size());
-    while (next_unit < std::size(kUnits) && kUnits[next_unit].first != unit) ++next_unit;
-    // The bound keeps the sum far from an overflow.
-    if (!number || *number > kMillisecondsPerDay * 365 || next_unit == std::size(kUnits)) return error;
-    total += *number * kUnits[next_unit++].second;
-  }
-  return std::chrono::milliseconds(total);
-}
-
-Result<std::string> parse_socket(std::string_view text) {
-  const std::string_view path = without_unix_scheme(text);
-  if (path.empty() || path.front() != '/') {
-    return bad(std::string(text), "the address of a unix socket; write unix:///absolute/path");
-  }
-  const std::string_view name = path.substr(path.rfind('/') + 1);
-  if (name.empty() || name == "." || name == "..") {
-    return bad(std::string(text), "the path of a socket: it ends like the path of a directory");
-  }
-  if (path.size() > kMaxSocketPath) {
-    return bad(std::string(text), "usable: the kernel accepts socket paths of at most 107 bytes");
-  }
-  return std::string(path);
-}
-
-std::string key_suggestion(std::string_view wanted, const std::vector<std::string>& known, const std::string& prefix) {
-  const auto key = [](std::string_view name) { return name.substr(name.find('.') + 1); };
-  const auto distance_of = [&](const std::string& name) -> std::optional<std::size_t> {
-    // The right key in the wrong section is nearer than another key of the same section.
-    const std::size_t distance =
-        std::min(edit_distance(wanted, name), edit_distance(key(wanted), key(name)) + (wanted == key(wanted) ? 0 : 1));
-    // A section is long, so that what has nothing else in common would be near if it counted.
-    return is_near(distance, key(wanted), key(name)) ? std::optional(distance) : std::nullopt;
-  };
-  const std::string* const found = nearest_of(known, distance_of);
-  return found != nullptr ? "; did you mean " + prefix + *found + "?" : std::string();
 }
 
 }  // namespace topolet::config

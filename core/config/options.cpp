@@ -1,87 +1,26 @@
 #include "core/config/options.hpp"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include <algorithm>
-#include <boost/make_shared.hpp>
 #include <boost/program_options.hpp>
 #include <functional>
 #include <iterator>
-#include <regex>
 #include <set>
-#include <sstream>
 #include <utility>
 
 #include "core/base/suggestion.hpp"
+#include "core/config/describe_options.hpp"
+
 namespace topolet::config {
 namespace {
 
 namespace po = boost::program_options;
 
-constexpr unsigned kHelpColumns = 100;
 /// The number of calls that take all of their deadline and still fit into a decision by default.
 constexpr int kCallsOfDecision = 4;
 
 template <class List>
 bool has(const List& list, const std::string& item) {
   return std::find(list.begin(), list.end(), item) != list.end();
-}
-
-const char* value_name(const OptionSpec& spec) {
-  switch (spec.type) {
-    case OptionType::kBool:
-      return "BOOL";
-    case OptionType::kInt:
-      return "NUMBER";
-    case OptionType::kDuration:
-      return "DURATION";
-    case OptionType::kCpus:
-      return "CPUS";
-    case OptionType::kSocket:
-      return "SOCKET";
-    case OptionType::kPath:
-      return "PATH";
-    case OptionType::kName:
-    case OptionType::kNamespace:
-    case OptionType::kNamespaces:
-    case OptionType::kHandler:
-    case OptionType::kHandlers:
-    case OptionType::kNodeName:
-      return "NAME";
-    case OptionType::kString:
-      return "WORD";
-  }
-  return "VALUE";
-}
-
-const po::value_semantic* semantic(const OptionSpec& spec) {
-  if (spec.repeatable) {
-    return po::value<std::vector<std::string>>()
-        ->composing()
-        ->value_name(value_name(spec))
-        ->default_value(spec.defaults,
-                        spec.defaults.empty() ? "none" : fmt::format("{}", fmt::join(spec.defaults, ", ")));
-  }
-  return po::value<std::string>()->value_name(value_name(spec))->default_value(spec.defaults.front());
-}
-
-std::string explanation(const OptionSpec& spec) {
-  std::string text = spec.help;
-  if (!spec.allowed.empty() && spec.type != OptionType::kCpus && spec.type != OptionType::kPath)
-    text += " One of: " + fmt::format("{}", fmt::join(spec.allowed, ", ")) + ".";
-  if (spec.repeatable) text += " May be given several times.";
-  return text;
-}
-
-/// Describes the options to Boost.Program_options, which owns the values once they are validated.
-po::options_description describe(const std::vector<OptionSpec>& specs, const std::string& caption = "") {
-  po::options_description description(caption, kHelpColumns, kHelpColumns / 2);
-  for (const OptionSpec& spec : specs) {
-    description.add(
-        boost::make_shared<po::option_description>(spec.name().c_str(), semantic(spec), explanation(spec).c_str()));
-  }
-  return description;
 }
 
 /// Validates the entries one by one, so that a mistake hides none of those behind it.
@@ -100,6 +39,7 @@ class ConfigValidator {
     for (const ConfigEntry& entry : raw_.replaced) validate_entry(entry, replaced_);
     for (const ConfigEntry& entry : raw_.entries) validate_entry(entry, accepted_);
     for (const OptionSpec& spec : specs_) validate_lone_values(spec);
+    for (const OptionSpec& spec : specs_) validate_presence(spec);
     validate_handlers();
     const po::options_description description = describe(specs_);
     po::parsed_options parsed(&description);
@@ -201,10 +141,27 @@ class ConfigValidator {
       seen_.push_back(&entry);
       return true;
     }
-    const std::string what = spec.repeatable ? spec.name() + " = " + entry.value : spec.name();
+    const std::string what = spec.repeatable ? spec.name() + " = " + shown_value(spec, entry.value) : spec.name();
     add(entry,
         what + (entry.is_flag() ? " is given twice" : " is already set in line " + std::to_string((*before)->line)));
     return false;
+  }
+
+  /// Reports a required option that nothing sets where its plugin is enabled.
+  void validate_presence(const OptionSpec& spec) {
+    if (!spec.required || is_named(spec.name())) return;
+    ConfigEntry place{.section = {}, .key = {}, .value = {}, .file = raw_.file.string()};
+    for (const ConfigEntry& entry : raw_.entries) {
+      if (entry.section == "plugins" && entry.key == "enable" && entry.value == spec.section) place = entry;
+    }
+    add(place, spec.name() + " is required by the plugin " + spec.section + "; add a line " + spec.key +
+                   " = VALUE to section [" + spec.section + "]");
+  }
+
+  /// Returns true if anything sets the option, with whatever value.
+  bool is_named(const std::string& name) const {
+    return std::any_of(raw_.entries.begin(), raw_.entries.end(),
+                       [&name](const ConfigEntry& entry) { return name_of(entry) == name; });
   }
 
   /// Whoever writes "all" and a name below it may mean either.
@@ -341,6 +298,23 @@ PlacementOptions placement_options(const po::variables_map& values) {
   return placement;
 }
 
+/// Returns the values of an option. There is none only of a required one that is not set, which is a mistake.
+std::vector<std::string> texts(const po::variables_map& values, const OptionSpec& spec) {
+  if (values.count(spec.name()) == 0) return {};
+  if (spec.repeatable) return list(values, spec.name());
+  return {text(values, spec.name())};
+}
+
+/// Returns the values of all options but secrets, by "SECTION.KEY", as plugins are given them.
+OptionValues values_for_plugins(const po::variables_map& values, const std::vector<OptionSpec>& specs) {
+  OptionValues shown;
+  for (const OptionSpec& spec : specs) {
+    if (spec.secret) continue;
+    for (const std::string& value : texts(values, spec)) shown.emplace(spec.name(), plain_value(spec, value));
+  }
+  return shown;
+}
+
 PluginOptions plugin_options(const po::variables_map& values, const std::string& plugin,
                              const std::vector<OptionSpec>& specs) {
   PluginOptions options;
@@ -349,7 +323,8 @@ PluginOptions plugin_options(const po::variables_map& values, const std::string&
   options.fail_closed = text(values, "plugins.on-failure." + plugin) == "closed";
   options.required = text(values, "plugins.required." + plugin) == "true";
   for (const OptionSpec& spec : specs) {
-    if (spec.section == plugin) options.values[spec.key] = text(values, spec.name());
+    if (spec.section != plugin) continue;
+    for (std::string& value : texts(values, spec)) options.values.emplace(spec.key, std::move(value));
   }
   return options;
 }
@@ -363,20 +338,6 @@ std::vector<std::string> values_of(const OptionSpec& spec, const RawConfig& raw)
   }
   if (!flags.empty()) return flags;
   return file.empty() ? spec.defaults : file;
-}
-
-po::options_description command_line_options() {
-  po::options_description general("General", kHelpColumns, kHelpColumns / 2);
-  general.add_options()(
-      "config", po::value<std::string>()->value_name("FILE")->default_value(kDefaultConfigFile),
-      "The configuration file. It, or a part of it, must exist if it is given here. Its parts are the files "
-      "FILE.d/*.conf: of a key that several of them have, what the last one says counts.")(
-      "check-config", "Report every mistake in the configuration, and exit.")(
-      "take-over",
-      "Take the place of the topoletd that runs with the same sockets and state directory, without failing a call; if "
-      "none does, start as usual.")("help,h", "Explain every option, and exit.")("version",
-                                                                                 "Print the version, and exit.");
-  return general;
 }
 
 /// The plugins' own sections are reloadable too, and no core options.
@@ -425,19 +386,32 @@ ValidatedConfig validate_config(const RawConfig& raw, const std::vector<PluginSe
   for (const std::string& plugin : validator.enabled()) {
     checked.options.plugins.push_back(plugin_options(values, plugin, validator.specs()));
   }
+  checked.options.configuration = values_for_plugins(values, validator.specs());
+  // As it counts, where it follows deadline-ms.
+  checked.options.configuration.find("placement.decision-ms")->second =
+      std::to_string(checked.options.placement.decision_time.count());
   checked.mistakes = validator.take_mistakes();
   return checked;
 }
 
-std::map<std::string, std::string> options_of_other_plugins(const Options& options, const std::string& plugin) {
-  std::map<std::string, std::string> others;
-  for (const PluginOptions& other : options.plugins) {
-    if (other.name == plugin) continue;
-    for (const auto& [name, value] : other.values) others[other.name + '.' + name] = value;
+std::vector<ConfigEntry> without_secrets(std::vector<ConfigEntry> entries, const std::vector<PluginSection>& sections) {
+  std::vector<std::string> plugins;
+  for (const PluginSection& section : sections) plugins.push_back(section.plugin);
+  const std::vector<OptionSpec> specs = all_options(plugins, sections);
+  const auto is_of_known_section = [&](const ConfigEntry& entry) {
+    return std::any_of(specs.begin(), specs.end(), [&](const auto& spec) { return spec.section == entry.section; });
+  };
+  for (ConfigEntry& entry : entries) {
+    const auto spec = std::find_if(specs.begin(), specs.end(), [&](const OptionSpec& option) {
+      return option.section == entry.section && option.key == entry.key;
+    });
+    if (spec != specs.end()) {
+      entry.value = shown_value(*spec, entry.value);
+    } else if (!is_of_known_section(entry) && may_be_secret(entry.value)) {
+      entry.value = kHiddenValue;
+    }
   }
-  others["placement.isolated"] = std::string(to_string(options.placement.rules.isolated));
-  others["placement.min-shared-cpus"] = std::to_string(options.placement.rules.min_shared_cpus);
-  return others;
+  return entries;
 }
 
 RawConfig in_force_after_reload(const RawConfig& before, const RawConfig& after) {
@@ -459,30 +433,6 @@ std::vector<std::string> keys_needing_restart(const RawConfig& before, const Raw
     if (!is_reloadable(spec) && values_of(spec, before) != values_of(spec, after)) changed.push_back(spec.name());
   }
   return changed;
-}
-
-std::string help_text(const std::vector<PluginSection>& sections) {
-  po::options_description all(
-      "topoletd places containers on CPUs and memory nodes, between the kubelet and the container runtime.\n\n"
-      "Usage: topoletd [--config FILE] [--section.key=value]...\n\n"
-      "Every key of the configuration file is also an option here, which overrides the file and its parts",
-      kHelpColumns, kHelpColumns / 2);
-  all.add(command_line_options());
-  std::vector<std::string> plugins;
-  for (const PluginSection& section : sections) plugins.push_back(section.plugin);
-  if (plugins.empty()) plugins.emplace_back("NAME");
-  std::vector<OptionSpec> group;
-  const std::vector<OptionSpec> specs = all_options(plugins, sections);
-  for (std::size_t i = 0; i < specs.size(); ++i) {
-    group.push_back(specs[i]);
-    if (i + 1 < specs.size() && specs[i + 1].section == specs[i].section) continue;
-    all.add(describe(group, "[" + specs[i].section + "]"));
-    group.clear();
-  }
-  std::ostringstream text;
-  text << all;
-  // Boost leaves the space at which it broke a line.
-  return std::regex_replace(text.str(), std::regex(" +\n"), "\n");
 }
 
 }  // namespace topolet::config

@@ -12,7 +12,6 @@
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
-#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -67,13 +66,14 @@ struct PluginOptions {
   std::int32_t weight = 1;
   bool fail_closed = false;
   bool required = false;
-  std::map<std::string, std::string> values;  ///< of every option in the plugin's table, as written or by default
+  OptionValues values;  ///< of every option in the plugin's table, as written or by default
 };
 
 struct Options {
   DaemonOptions daemon;
   PlacementOptions placement;
   std::vector<PluginOptions> plugins;  ///< the enabled ones, in the order in which they are named
+  OptionValues configuration;          ///< of every option but secrets, by "SECTION.KEY", as plugins are given them
 };
 
 /// The core's options and those of the plugins in `sections`, whose own weights are their defaults. `plugins`: the
@@ -81,8 +81,9 @@ struct Options {
 std::vector<OptionSpec> all_options(const std::vector<std::string>& plugins,
                                     const std::vector<PluginSection>& sections);
 
-/// Returns the options of all plugins but this one, by "PLUGIN.OPTION", and those of placement that matter to them.
-std::map<std::string, std::string> options_of_other_plugins(const Options& options, const std::string& plugin);
+/// Returns the entries with kHiddenValue in the place of secrets. `sections`: the plugins whose options are known; what
+/// may be a secret in any other plugin's section is hidden, too.
+std::vector<ConfigEntry> without_secrets(std::vector<ConfigEntry> entries, const std::vector<PluginSection>& sections);
 
 /// The options that are needed to load the plugins.
 struct EnabledPlugins {

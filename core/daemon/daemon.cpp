@@ -237,7 +237,7 @@ Status Daemon::create_plugins(const plugin::LoadedConfig& setup) {
   const auto last_setup = store_->last_setup();
   if (!last_setup) return last_setup.error();
   setup_ = *last_setup + 1;
-  if (recorder_) recorder_->announce_setup({setup_, config::entries_in_force(setup.raw)});
+  if (recorder_) recorder_->announce_setup({setup_, shown_entries(setup, config::entries_in_force(setup.raw))});
   if (Status replaced = plugins_->replace(setup, plugin::RunningPlugins::CrashHistory::kApplied, setup_); !replaced)
     return replaced;
   if (recorder_) recorder_->use_setup(setup_, plugins_->names_read());
@@ -439,7 +439,7 @@ Result<Daemon::ReloadResult> Daemon::apply_config(const config::RawConfig& raw) 
   }
   // A number that no row tells of, where this fails, is of no decision.
   ++setup_;
-  if (recorder_) recorder_->announce_setup({setup_, in_force_after_reload(raw_, raw).entries});
+  if (recorder_) recorder_->announce_setup({setup_, shown_entries(setup, in_force_after_reload(raw_, raw).entries)});
   if (Status replaced = plugins_->replace(setup, plugin::RunningPlugins::CrashHistory::kForgotten, setup_); !replaced)
     return replaced.error();
   if (recorder_) recorder_->use_setup(setup_, plugins_->names_read());

@@ -1,6 +1,9 @@
 #include "core/daemon/describe_plugins.hpp"
 
+#include <fmt/format.h>
+
 #include <string>
+#include <vector>
 
 namespace topolet::daemon {
 namespace {
@@ -35,12 +38,17 @@ void add_library(Plugin& plugin, const plugin::PluginLibrary& library, const con
   plugin.set_path(library.path().string());
   plugin.set_abi_minor(library.abi_minor());
   plugin.set_abi_draft(library.abi_draft());
+  plugin.set_vendor(library.vendor());
+  plugin.set_url(library.url());
+  plugin.set_description(library.description());
   for (const config::OptionSpec& declared : library.options()) {
     Plugin::Option& option = *plugin.add_options();
-    const auto value = options.values.find(declared.key);
+    std::vector<std::string> values;
+    const auto [first, last] = options.values.equal_range(declared.key);
+    for (auto value = first; value != last; ++value) values.push_back(value->second);
     option.set_name(declared.key);
-    option.set_value(value == options.values.end() ? declared.defaults.front() : value->second);
-    option.set_default_value(declared.defaults.front());
+    option.set_value(shown_values(declared, values));
+    if (!declared.required) option.set_default_value(shown_values(declared, declared.defaults));
     option.set_help(declared.help);
   }
 }

@@ -6,13 +6,24 @@
 #include <string>
 
 namespace topolet::daemon {
+namespace {
+
+std::vector<config::PluginSection> sections_of(const std::vector<plugin::PluginDescription>& plugins) {
+  std::vector<config::PluginSection> sections;
+  for (const plugin::PluginDescription& plugin : plugins) {
+    if (plugin.library) sections.push_back(plugin.library->section());
+  }
+  return sections;
+}
+
+}  // namespace
 
 engine::Setup describe_setup(std::int64_t number, const config::RawConfig& raw,
                              const std::vector<plugin::PluginDescription>& plugins) {
   engine::Setup setup;
   setup.number = number;
   setup.version = TOPOLET_VERSION;
-  for (const config::ConfigEntry& entry : raw.entries) {
+  for (const config::ConfigEntry& entry : without_secrets(raw.entries, sections_of(plugins))) {
     setup.config_text += fmt::format("{}.{} = {}\n", entry.section, entry.key, entry.value);
   }
   nlohmann::ordered_json list = nlohmann::ordered_json::array();

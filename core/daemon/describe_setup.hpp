@@ -10,7 +10,7 @@
 
 namespace topolet::daemon {
 
-/// `raw`: the configuration that is in force.
+/// `raw`: the configuration that is in force. Secrets in it are left out.
 engine::Setup describe_setup(std::int64_t number, const config::RawConfig& raw,
                              const std::vector<plugin::PluginDescription>& plugins);
 

@@ -52,9 +52,6 @@ Outcome exports_one_symbol(const CaseInput& input) {
 
 MaybeMismatch judge_option(const config::OptionSpec& option) {
   if (option.help.empty()) return Mismatch{"every option to have a help text", option.key + " has none"};
-  if (option.type == config::OptionType::kInt && option.minimum > option.maximum) {
-    return Mismatch{"minimum ≤ maximum", fmt::format("{}: {} and {}", option.key, option.minimum, option.maximum)};
-  }
   const std::set<std::string> distinct(option.allowed.begin(), option.allowed.end());
   if (distinct.size() != option.allowed.size()) return Mismatch{"each choice once", option.key + " has one twice"};
   if (distinct.count("") > 0) return Mismatch{"choices that can be written", option.key + " has an empty one"};
@@ -135,6 +132,9 @@ std::vector<ValueToTry> values_to_try(const config::OptionSpec& option) {
     case config::OptionType::kBool:
       return {{"true", true}, {"false", true}};
     case config::OptionType::kInt:
+    case config::OptionType::kFloat:
+    case config::OptionType::kDuration:
+    case config::OptionType::kSize:
       return {{std::to_string(option.minimum), false}, {std::to_string(option.maximum), false}};
     default:
       return {{"", false}, {std::string(65536, 'x'), false}, {"\xff\xfe\x80", false}, {" a b\t%s ", false}};
@@ -165,14 +165,10 @@ MaybeMismatch judge_creation(const RawCreation& created, const std::string& with
   return std::nullopt;
 }
 
-std::vector<topolet_kv> option_views(const std::vector<config::OptionSpec>& options, const config::OptionSpec* changed,
-                                     const std::string& value) {
-  std::vector<topolet_kv> views;
-  for (const config::OptionSpec& option : options) {
-    const std::string& shown = &option == changed ? value : option.defaults.front();
-    views.push_back({plugin::view_of(option.key), plugin::view_of(shown)});
-  }
-  return views;
+OptionValues with_value(OptionValues values, const config::OptionSpec& option, const std::string& value) {
+  std::erase_if(values, [&option](const auto& other) { return other.first == option.key; });
+  values.emplace_back(option.key, value);
+  return values;
 }
 
 Outcome accepts_every_value(const CaseInput& input) {
@@ -185,7 +181,8 @@ Outcome accepts_every_value(const CaseInput& input) {
       const std::string with =
           fmt::format("with {} = '{}'", option.key, plugin::sanitize_text(plugin::view_of(to_try.value)).substr(0, 64));
       input.progress("create " + with);
-      const RawCreation created = plugin_under_test->create_raw(option_views(options, &option, to_try.value));
+      const RawCreation created =
+          plugin_under_test->create_raw(with_value(default_values(options), option, to_try.value));
       if (auto mismatch = judge_creation(created, with)) return Outcome::failed(*std::move(mismatch));
       if (to_try.must_be_accepted && created.status != TOPOLET_OK) {
         return Outcome::failed(
@@ -201,14 +198,13 @@ Outcome accepts_every_value(const CaseInput& input) {
 Outcome survives_missing_options(const CaseInput& input) {
   const auto plugin_under_test = PluginUnderTest::load(input.file);
   if (!plugin_under_test) return Outcome::failed({"a loadable file", plugin_under_test.error().message});
-  const std::vector<topolet_kv> all = option_views(plugin_under_test->library().options(), nullptr, {});
-  std::vector<std::pair<std::string, std::vector<topolet_kv>>> lists = {{"without any option", {}}};
+  const OptionValues all = default_values(plugin_under_test->library().options());
+  std::vector<std::pair<std::string, OptionValues>> lists = {{"without any option", {}}};
   for (std::size_t i = 0; i < all.size() && all.size() > 1; ++i) {
-    lists.emplace_back(fmt::format("without the option {}", plugin::sanitize_text(all[i].key)), all)
+    lists.emplace_back(fmt::format("without the option {}", all[i].first), all)
         .second.erase(lists.back().second.begin() + static_cast<std::ptrdiff_t>(i));
   }
-  lists.emplace_back("with an option that is not in its table", all)
-      .second.push_back({TOPOLET_STR("of-a-later-version"), TOPOLET_STR("1")});
+  lists.emplace_back("with an option that is not in its table", all).second.emplace_back("of-a-later-version", "1");
   for (const auto& [with, options] : lists) {
     input.progress("create " + with);
     const RawCreation created = plugin_under_test->create_raw(options);
@@ -244,7 +240,7 @@ MaybeMismatch judge_capability(const topolet_instance& instance, const char* id,
     return Mismatch{"0 in what is reserved", fmt::format("{}: {}", id, reserved)};
   }
   if (size % 8 != 0) return Mismatch{"a struct_size that is a multiple of 8", fmt::format("{}: {}", id, size)};
-  if (size >= least_bytes && size <= plugin::kSaneStructBytes) return std::nullopt;
+  if (size >= least_bytes && size <= TOPOLET_STRUCT_MAX) return std::nullopt;
   return Mismatch{fmt::format("a struct_size of {} bytes or a little more", least_bytes),
                   fmt::format("{}: {}", id, size)};
 }
@@ -290,8 +286,7 @@ MaybeMismatch judge_capabilities(const topolet_instance& instance, const CaseInp
 Outcome knows_its_capabilities(const CaseInput& input) {
   const auto plugin_under_test = PluginUnderTest::load(input.file);
   if (!plugin_under_test) return Outcome::failed({"a loadable file", plugin_under_test.error().message});
-  const RawCreation created =
-      plugin_under_test->create_raw(option_views(plugin_under_test->library().options(), nullptr, {}));
+  const RawCreation created = plugin_under_test->create_raw(default_values(plugin_under_test->library().options()));
   if (created.instance == nullptr) return Outcome::failed({"an instance", created.error});
   MaybeMismatch mismatch;
   const auto thrown = plugin::thrown_by([&] { mismatch = judge_capabilities(*created.instance, input); });

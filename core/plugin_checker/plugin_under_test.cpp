@@ -3,6 +3,8 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "core/plugin/call/abi_request.hpp"
 #include "core/plugin/guard/barrier.hpp"
 #include "core/plugin/host/in_memory_plugin_state.hpp"
@@ -10,17 +12,35 @@
 namespace topolet::plugin_checker {
 namespace {
 
-std::string_view bytes_of(topolet_str text) {
-  return text.len == 0 ? std::string_view() : std::string_view(text.ptr, text.len);
-}
-
 /// A write is a crash, or is found if the plugin makes pages writable.
 void watch_what_it_is_lent(plugin::PluginPolicy& policy) {
   policy.lend_read_only();
   policy.watch_topology();
 }
 
+/// Adds a value for each required option that has none.
+OptionValues with_required(const std::vector<config::OptionSpec>& options, OptionValues values) {
+  for (const config::OptionSpec& option : options) {
+    const auto is_its = [&option](const auto& value) { return value.first == option.key; };
+    if (option.required && std::none_of(values.begin(), values.end(), is_its))
+      values.emplace_back(option.key, fitting_value(option));
+  }
+  return values;
+}
+
 }  // namespace
+
+OptionValues default_values(const std::vector<config::OptionSpec>& options) {
+  OptionValues values;
+  for (const config::OptionSpec& option : options) {
+    if (option.required) {
+      values.emplace_back(option.key, plain_value(option, fitting_value(option)));
+      continue;
+    }
+    for (const std::string& value : option.defaults) values.emplace_back(option.key, plain_value(option, value));
+  }
+  return values;
+}
 
 Result<PluginUnderTest> PluginUnderTest::load(const std::filesystem::path& file) {
   if (file.extension() != ".so") {
@@ -37,26 +57,24 @@ Result<PluginUnderTest> PluginUnderTest::load(const std::filesystem::path& file)
 }
 
 Result<std::shared_ptr<plugin::PluginPolicy>> PluginUnderTest::create(const OptionValues& values) const {
-  auto policy = library_.create(values, make_silent_log(), std::make_shared<plugin::InMemoryPluginState>(), {},
-                                plugin::LentGuard::kReadOnly);
+  auto policy = library_.create(with_required(library_.options(), values), make_silent_log(),
+                                {.state = std::make_shared<plugin::InMemoryPluginState>(),
+                                 .guard = plugin::LentGuard::kReadOnly,
+                                 .purpose = TOPOLET_PURPOSE_CHECK});
   if (policy) watch_what_it_is_lent(**policy);
   return policy;
 }
 
 Result<std::shared_ptr<plugin::PluginPolicy>> PluginUnderTest::create_with(
     std::shared_ptr<Log> log, std::shared_ptr<store::PluginStateStore> state) const {
-  auto policy = library_.create({}, std::move(log), std::move(state), {}, plugin::LentGuard::kReadOnly);
+  auto policy = library_.create(
+      with_required(library_.options(), {}), std::move(log),
+      {.state = std::move(state), .guard = plugin::LentGuard::kReadOnly, .purpose = TOPOLET_PURPOSE_CHECK});
   if (policy) watch_what_it_is_lent(**policy);
   return policy;
 }
 
-std::vector<topolet_kv> PluginUnderTest::default_options() const {
-  std::vector<topolet_kv> defaults;
-  for (const config::OptionSpec& option : library_.options()) {
-    defaults.push_back({plugin::view_of(option.key), plugin::view_of(option.defaults.front())});
-  }
-  return defaults;
-}
+OptionValues PluginUnderTest::default_options() const { return default_values(library_.options()); }
 
 Result<ProxiedInstance> PluginUnderTest::create_proxied(ShownValues values) const {
   auto host = std::make_unique<EnlargedStructs>();
@@ -77,20 +95,17 @@ Result<ProxiedInstance> PluginUnderTest::create_proxied(ShownValues values) cons
   return ProxiedInstance{std::move(host), std::move(proxy), *std::move(policy)};
 }
 
-RawCreation PluginUnderTest::create_raw(const std::vector<topolet_kv>& options, const HostWrapper& wrap_host,
+RawCreation PluginUnderTest::create_raw(const OptionValues& options, const HostWrapper& wrap_host,
                                         EnlargedStructs* enlarged) const {
   static constexpr topolet_instance kNotTouched{};
   RawCreation created;
   created.host = std::make_unique<plugin::PluginHost>(library_.id(), make_silent_log(),
                                                       std::make_shared<plugin::InMemoryPluginState>());
   plugin::LentBlock shown({.guard = plugin::LentGuard::kReadOnly});
-  const auto shown_options = shown.make_array<topolet_kv>(options.size());
-  for (std::size_t i = 0; i < options.size(); ++i) {
-    shown_options.own[i] = {shown.copy(bytes_of(options[i].key)), shown.copy(bytes_of(options[i].value))};
-  }
+  const topolet_kvs shown_options = shown.copy_pairs(options);
   const topolet_host* const host = wrap_host ? wrap_host(created.host->view()) : created.host->view();
   const auto* request = shown.copy_struct(topolet_create_request{
-      sizeof(topolet_create_request), 0, host, {shown_options.lent, options.size()}, {}, nullptr, 0, 0});
+      sizeof(topolet_create_request), TOPOLET_PURPOSE_CHECK, host, shown_options, {}, nullptr, 0, 0});
   const auto set_error = [](const topolet_error_sink* sink, topolet_str message) -> std::int32_t {
     *static_cast<std::string*>(sink->context) = plugin::sanitize_text(message);
     return TOPOLET_OK;

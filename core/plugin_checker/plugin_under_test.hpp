@@ -38,10 +38,13 @@ struct RawCreation {
 /// Returns the host that a plugin is shown, made of the real one. Whoever makes it keeps it.
 using HostWrapper = std::function<const topolet_host*(const topolet_host* real)>;
 
+using OptionValues = std::vector<std::pair<std::string, std::string>>;
+
+/// Returns every option at its default, as create() is given it; required ones at a value that fits.
+OptionValues default_values(const std::vector<config::OptionSpec>& options);
+
 class PluginUnderTest {
  public:
-  using OptionValues = std::vector<std::pair<std::string, std::string>>;
-
   /// As the daemon loads it, with the file's directory as plugin-dir.
   static Result<PluginUnderTest> load(const std::filesystem::path& file);
 
@@ -56,10 +59,10 @@ class PluginUnderTest {
   Result<ProxiedInstance> create_proxied(ShownValues values = ShownValues::kKnown) const;
   /// Past the daemon's checks. `enlarged`: makes the structs of the call larger. Whoever calls destroys the instance,
   /// before the host.
-  RawCreation create_raw(const std::vector<topolet_kv>& options, const HostWrapper& wrap_host = {},
+  RawCreation create_raw(const OptionValues& options, const HostWrapper& wrap_host = {},
                          EnlargedStructs* enlarged = nullptr) const;
   /// Each option of its table at its default.
-  std::vector<topolet_kv> default_options() const;
+  OptionValues default_options() const;
 
  private:
   PluginUnderTest(plugin::PluginLibrary library, const topolet_plugin_entry* entry)

@@ -173,7 +173,7 @@ Status SimulatedDaemon::make_policies(Run& run) const {
                                     .clock = run.recorder ? run.recorder->clock() : time_.clock(),
                                     .log = log_});
   if (run.recorder) {
-    run.recorder->announce_setup({kSetup, config::entries_in_force(setup_.raw)});
+    run.recorder->announce_setup({kSetup, shown_entries(setup_, config::entries_in_force(setup_.raw))});
     plugin::NamesRead names;
     for (const plugin::PluginVote& vote : run.votes) {
       const plugin::NamesRead& read = vote.plugin->names_read();

@@ -67,9 +67,9 @@ PolicyOptions read_options(const sdk::Options& options) {
                 .distribute_cpus_across_numa = is_set("distribute-cpus-across-numa"),
                 .distribute_cpus_across_cores = is_set("distribute-cpus-across-cores"),
                 .prefer_align_cpus_by_uncorecache = is_set("prefer-align-cpus-by-uncorecache")};
-  const std::string_view isolated = options.of_other("placement.isolated");
+  const auto isolated = options.configured("placement.isolated");
   read.gives_isolated = isolated == "prefer" || isolated == "always";
-  read.rounds_up = options.of_other("smt.round") == "idle-sibling";
+  read.rounds_up = options.configured("smt.round") == "idle-sibling";
   read.align_by_socket = is_set("align-by-socket");
   read.prefer_closest_numa_nodes = is_set("prefer-closest-numa-nodes");
 

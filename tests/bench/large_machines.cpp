@@ -202,8 +202,8 @@ std::vector<Asked> plugins_of(const plugin::LoadedConfig& setup) {
   for (const config::PluginOptions& of_plugin : options.plugins) {
     for (const plugin::PluginLibrary& library : setup.plugins.libraries) {
       if (library.id() != of_plugin.name) continue;
-      auto made = library.create({of_plugin.values.begin(), of_plugin.values.end()}, make_silent_log(), nullptr,
-                                 options_of_other_plugins(options, of_plugin.name));
+      auto made = library.create({of_plugin.values.begin(), of_plugin.values.end()}, make_silent_log(),
+                                 {.configuration = options.configuration});
       if (!made) throw std::runtime_error(made.error().message);
       all.push_back({*std::move(made), of_plugin.weight});
     }

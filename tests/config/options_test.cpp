@@ -135,8 +135,7 @@ TEST(Options, AreReadFromTheFile) {
   EXPECT_EQ(options.plugins[0].weight, 3);
   EXPECT_TRUE(options.plugins[0].fail_closed);
   EXPECT_TRUE(options.plugins[0].required);
-  EXPECT_EQ(options.plugins[0].values,
-            (std::map<std::string, std::string>{{"policy", "restricted"}, {"strict", "false"}, {"width", "2"}}));
+  EXPECT_EQ(options.plugins[0].values, (OptionValues{{"policy", "restricted"}, {"strict", "false"}, {"width", "2"}}));
 }
 
 TEST(Options, GiveADecisionFourTimesTheTimeOfACallUnlessItIsSet) {
@@ -148,17 +147,6 @@ TEST(Options, GiveADecisionFourTimesTheTimeOfACallUnlessItIsSet) {
   EXPECT_EQ(decision_time("deadline-ms = 5000\ndecision-ms = 200\n"), milliseconds(200));
   EXPECT_THAT(mistakes_of("[placement]\ndecision-ms = 0\n"),
               ElementsAre("t.conf:2: placement.decision-ms: '0' is out of range; it must be between 1 and 600000"));
-}
-
-TEST(Options, ShowEveryPluginWhatTheOthersAreMadeWith) {
-  Options options;
-  options.placement.rules.min_shared_cpus = 3;
-  options.plugins = {{"a", 1, false, false, {{"x", "1"}}}, {"b", 1, false, false, {{"y", "2"}}}};
-  using Others = std::map<std::string, std::string>;
-  EXPECT_EQ(options_of_other_plugins(options, "a"),
-            (Others{{"b.y", "2"}, {"placement.isolated", "annotated"}, {"placement.min-shared-cpus", "3"}}));
-  EXPECT_EQ(options_of_other_plugins(options, "b"),
-            (Others{{"a.x", "1"}, {"placement.isolated", "annotated"}, {"placement.min-shared-cpus", "3"}}));
 }
 
 TEST(Options, KnowWhoGetsCpusOfItsOwnAndThatNoAnnotationMayBeUsed) {
@@ -224,7 +212,7 @@ TEST(Flags, WinOverTheFile) {
   EXPECT_EQ(options.daemon.listen, "/flag");
   EXPECT_THAT(options.placement.handlers.only.value(), ElementsAre("c"));
   ASSERT_EQ(options.plugins.size(), 1U);
-  EXPECT_EQ(options.plugins[0].values.at("width"), "9");
+  EXPECT_EQ(options.plugins[0].values.find("width")->second, "9");
 }
 
 TEST(EnabledPlugins, IsKnownBeforeThePluginsAre) {
@@ -333,7 +321,7 @@ TEST(Mistakes, IncludeAFlagGivenTwice) {
 TEST(Options, SurviveAPluginThatNamesAnOptionTwice) {
   const OptionSpec width{"x", "width", OptionType::kInt, {"2"}};
   const Options options = options_of("[plugins]\nenable = x\n[x]\nwidth = 3\n", {}, {{"x", {width, width}}});
-  EXPECT_EQ(options.plugins.at(0).values.at("width"), "3");
+  EXPECT_EQ(options.plugins.at(0).values.find("width")->second, "3");
 }
 
 TEST(Help, ExplainsEveryOptionWithItsDefault) {

@@ -414,15 +414,16 @@ TEST_F(ConstWriting, BetweenTwoDecisionsIsUndoneBeforeTheNext) {
 TEST_F(ConstWriting, OfTheOptionsFailsTheCreation) {
   const auto library = PluginLibrary::load(TOPOLET_BROKEN_DIR, "scribbles");
   ASSERT_TRUE(library) << library.error().message;
-  const std::map<std::string, std::string> others = {{"numa.policy", "restricted"}};
+  const config::OptionValues others = {{"numa.policy", "restricted"}};
   for (const char* target : {"strings", "lists", "arguments"}) {
-    const auto policy = library->create({{"in", "create"}, {"to", target}}, make_silent_log(), nullptr, others);
+    const auto policy =
+        library->create({{"in", "create"}, {"to", target}}, make_silent_log(), {.configuration = others});
     ASSERT_FALSE(policy) << target;
     EXPECT_EQ(policy.error().message,
               "plugin scribbles: create wrote to memory that it was lent to read (its options)");
   }
-  EXPECT_EQ(others.at("numa.policy"), "restricted");
-  EXPECT_TRUE(library->create({{"to", "strings"}}, make_silent_log(), nullptr, others));
+  EXPECT_EQ(others.find("numa.policy")->second, "restricted");
+  EXPECT_TRUE(library->create({{"to", "strings"}}, make_silent_log(), {.configuration = others}));
 }
 
 TEST_F(ConstWriting, OfTopologyHostAndSinksIsImpossible) {

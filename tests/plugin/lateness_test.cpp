@@ -158,7 +158,7 @@ class LateTicks : public Lateness {
  protected:
   std::shared_ptr<PluginPolicy> start(const std::string& answer) const {
     const auto library = PluginLibrary::load(TOPOLET_BROKEN_DIR, "lively");
-    return library->create({{"answer", answer}}, make_silent_log(), state_).value();
+    return library->create({{"answer", answer}}, make_silent_log(), {.state = state_}).value();
   }
   void begin_tick(const std::shared_ptr<PluginPolicy>& plugin, std::shared_ptr<const topology::Topology> machine) {
     now_ms_ += 1000;

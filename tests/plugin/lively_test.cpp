@@ -25,7 +25,7 @@ class Lively : public ::testing::Test {
   std::shared_ptr<PluginPolicy> start(const std::string& answer) {
     const auto library = PluginLibrary::load(TOPOLET_BROKEN_DIR, "lively");
     EXPECT_TRUE(library) << library.error().message;
-    auto policy = library->create({{"answer", answer}}, make_silent_log(), state_);
+    auto policy = library->create({{"answer", answer}}, make_silent_log(), {.state = state_});
     if (!policy) ADD_FAILURE() << policy.error().message;
     return policy ? *policy : nullptr;
   }
@@ -247,7 +247,7 @@ TEST_F(Lively, WishesNothingByAFlagThatTheHostDoesNotKnow) {
 
 TEST_F(Lively, IsRefusedAnIntervalTooShort) {
   const auto library = PluginLibrary::load(TOPOLET_BROKEN_DIR, "lively");
-  const auto policy = library->create({{"answer", "hasty"}}, make_silent_log(), state_);
+  const auto policy = library->create({{"answer", "hasty"}}, make_silent_log(), {.state = state_});
   ASSERT_FALSE(policy);
   EXPECT_EQ(policy.error().message, "lively: its tick interval of 1 ms is not between 100 and 86400000 ms");
 }

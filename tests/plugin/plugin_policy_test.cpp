@@ -177,7 +177,6 @@ TEST(PluginPolicy, RefusesScoresThatMakeNoSense) {
   EXPECT_EQ(score_error("score-too-high"),
             (Error{Code::kInternal, begin + "the score 101 on candidate 0 is not between -100 and 100"}));
   EXPECT_EQ(score_error("score-too-low").message, begin + "the score -101 on candidate 0 is not between -100 and 100");
-  EXPECT_EQ(score_error("unknown-kind").message, begin + "a verdict of unknown kind 3 on candidate 0");
   EXPECT_EQ(score_error("unknown-candidate").message, begin + "a verdict on candidate 3, but there are only 3");
   EXPECT_EQ(score_error("twice").message, begin + "two verdicts on candidate 0");
 }

@@ -44,8 +44,8 @@ class PluginsOfFits {
     for (const config::PluginOptions& of_plugin : options.plugins) {
       for (const plugin::PluginLibrary& library : config_->plugins.libraries) {
         if (library.id() != of_plugin.name) continue;
-        auto made = library.create({of_plugin.values.begin(), of_plugin.values.end()}, make_silent_log(), state_,
-                                   options_of_other_plugins(options, of_plugin.name));
+        auto made = library.create({of_plugin.values.begin(), of_plugin.values.end()}, make_silent_log(),
+                                   {.state = state_, .configuration = options.configuration});
         if (!made) throw std::logic_error(made.error().message);
         votes_.push_back({of_plugin.name, *made, of_plugin.weight, of_plugin.fail_closed, of_plugin.required,
                           plugin::common_options_of(of_plugin)});

@@ -33,7 +33,7 @@ inline constexpr Capability kAdjust{TOPOLET_ADJUST_ID, "adjust", &topolet_adjust
 inline constexpr Capability kEvents{TOPOLET_EVENTS_ID, "notify", &topolet_events::notify};
 inline constexpr Capability kTick{TOPOLET_TICK_ID, "tick", &topolet_tick::tick};
 inline constexpr Capability kAnnotations{TOPOLET_ANNOTATIONS_ID, "names", &topolet_annotations::names};
-inline constexpr Capability kReads{TOPOLET_READS_ID, "annotations", &topolet_reads::annotations};
+inline constexpr Capability kReads{TOPOLET_READS_ID, "env", &topolet_reads::env};
 
 inline constexpr Capability kCodes{TOPOLET_CODES_ID, "codes", &topolet_codes::codes};
 

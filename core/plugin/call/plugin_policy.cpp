@@ -103,9 +103,28 @@ std::string fault_of_member(topolet_strs names) {
   return {};
 }
 
+/// Reads the names that the plugin says it reads.
+std::string fault_of_patterns(topolet_strs patterns) {
+  if (patterns.count > TOPOLET_READS_MAX_PATTERNS)
+    return fmt::format("gives {} patterns; at most {} are allowed", patterns.count, TOPOLET_READS_MAX_PATTERNS);
+  if (patterns.count > 0 && patterns.items == nullptr) return "gives patterns at no address";
+  for (std::size_t i = 0; i < patterns.count; ++i) {
+    const topolet_str pattern = patterns.items[i];
+    if (std::string fault = fault_of_text(pattern); !fault.empty())
+      return fmt::format("gives a pattern that {}", fault);
+    if (pattern.len == 0 || pattern.len > TOPOLET_READS_MAX_LENGTH)
+      return fmt::format("gives a pattern of {} bytes; it must have 1 to {}", pattern.len, TOPOLET_READS_MAX_LENGTH);
+  }
+  return {};
+}
+
 template <class Struct>
 std::string fault_of_appended(const Struct& /*given*/) {
   return {};
+}
+
+std::string fault_of_appended(const topolet_reads& given) {
+  return TOPOLET_HAS(&given, annotations) ? fault_of_patterns(given.annotations) : "";
 }
 
 std::string fault_of_appended(const topolet_annotations& given) {
@@ -160,21 +179,6 @@ std::string fault_of_member(topolet_kvs codes) {
   return {};
 }
 
-/// Reads the names that the plugin says it reads.
-std::string fault_of_patterns(topolet_strs patterns) {
-  if (patterns.count > TOPOLET_READS_MAX_PATTERNS)
-    return fmt::format("gives {} patterns; at most {} are allowed", patterns.count, TOPOLET_READS_MAX_PATTERNS);
-  if (patterns.count > 0 && patterns.items == nullptr) return "gives patterns at no address";
-  for (std::size_t i = 0; i < patterns.count; ++i) {
-    const topolet_str pattern = patterns.items[i];
-    if (std::string fault = fault_of_text(pattern); !fault.empty())
-      return fmt::format("gives a pattern that {}", fault);
-    if (pattern.len == 0 || pattern.len > TOPOLET_READS_MAX_LENGTH)
-      return fmt::format("gives a pattern of {} bytes; it must have 1 to {}", pattern.len, TOPOLET_READS_MAX_LENGTH);
-  }
-  return {};
-}
-
 /// Up to the end of what a plugin must have given; what was appended to the struct later need not be there.
 template <class Struct, class Member>
 std::size_t size_through(const Struct& given, Member Struct::*member) {
@@ -187,9 +191,12 @@ template <class Struct, class Member>
 std::string fault_of(const Struct* given, const Capability<Struct, Member>& capability) {
   if (given == nullptr) return {};
   std::string fault = fault_of_size(given->struct_size, size_through(*given, capability.member));
+  // In the struct for ticks something else is in that place.
+  if constexpr (requires { given->reserved; }) {
+    if (fault.empty()) fault = fault_of_reserved(given->reserved);
+  }
   if constexpr (std::is_same_v<Struct, topolet_reads>) {
     if (fault.empty()) fault = fault_of_patterns(given->env);
-    return fault.empty() ? fault_of_patterns(given->annotations) : fault;
   } else {
     if (fault.empty()) fault = fault_of_member(given->*capability.member);
   }
@@ -208,7 +215,9 @@ PluginPolicy::~PluginPolicy() {
 
 Result<std::shared_ptr<PluginPolicy>> PluginPolicy::wrap(std::string name, std::unique_ptr<PluginHost> host,
                                                          const topolet_instance* instance) {
-  if (const std::string fault = fault_of_size(instance->struct_size, sizeof(topolet_instance)); !fault.empty()) {
+  std::string fault = fault_of_size(instance->struct_size, size_through(*instance, &topolet_instance::destroy));
+  if (fault.empty()) fault = fault_of_reserved(instance->reserved);
+  if (!fault.empty()) {
     return Error{Code::kInternal, fmt::format("{}: the instance from create {}", name, fault)};
   }
   if (instance->get_capability == nullptr || instance->destroy == nullptr) {
@@ -220,14 +229,25 @@ Result<std::shared_ptr<PluginPolicy>> PluginPolicy::wrap(std::string name, std::
 }
 
 Status PluginPolicy::read_capabilities() {
-  const auto read = [this](const auto& capability) {
+  const char* inconstant = nullptr;
+  const auto ask_for = [this](const char* id) {
+    const void* const answer = instance_->get_capability(instance_, view_of(id));
+    end_if_forked_child();
+    return answer;
+  };
+  const auto read = [&](const auto& capability) {
     auto& given = struct_of(capabilities_, capability);
     using Given = std::remove_reference_t<decltype(given)>;
-    given = static_cast<Given>(instance_->get_capability(instance_, view_of(capability.id)));
-    end_if_forked_child();
+    given = static_cast<Given>(ask_for(capability.id));
+    if (ask_for(capability.id) != given && inconstant == nullptr) inconstant = capability.id;
   };
   if (const auto thrown = thrown_by([&read] { for_each_capability(read); })) {
     return Error{Code::kInternal, fmt::format("{}: get_capability {}", name_, *thrown)};
+  }
+  if (inconstant != nullptr) {
+    return Error{
+        Code::kInternal,
+        fmt::format("{}: get_capability gave two answers for {}; it must always give the same", name_, inconstant)};
   }
   Status first_fault;
   for_each_capability([&](const auto& capability) {
@@ -240,8 +260,10 @@ Status PluginPolicy::read_capabilities() {
     annotations_ = strings_of(given->names);
     if (TOPOLET_HAS(given, taking)) taking_annotations_ = marks_of(given->taking);
   }
-  if (const topolet_reads* const given = struct_of(capabilities_, kReads); given != nullptr)
-    names_read_ = {strings_of(given->env), strings_of(given->annotations)};
+  if (const topolet_reads* const given = struct_of(capabilities_, kReads); given != nullptr) {
+    names_read_.env = strings_of(given->env);
+    if (TOPOLET_HAS(given, annotations)) names_read_.annotations = strings_of(given->annotations);
+  }
   if (const topolet_codes* const given = struct_of(capabilities_, kCodes); given != nullptr) {
     for (std::size_t i = 0; i < given->codes.count; ++i)
       codes_.codes.emplace_back(given->codes.items[i].key.ptr, given->codes.items[i].key.len);

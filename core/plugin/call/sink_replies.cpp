@@ -125,8 +125,9 @@ std::int32_t ScoreReply::set(std::uint32_t candidate, std::int32_t kind, std::in
                         fmt::format("a verdict on candidate {}, but there are only {}", candidate, seen.size()));
   }
   if (seen[candidate]) return record_fault(TOPOLET_DUPLICATE, fmt::format("two verdicts on candidate {}", candidate));
+  // A later version of the ABI may have more kinds.
   if (kind < TOPOLET_VERDICT_ABSTAIN || kind > TOPOLET_VERDICT_SCORE) {
-    return record_fault(TOPOLET_INVALID, fmt::format("a verdict of unknown kind {} on candidate {}", kind, candidate));
+    return TOPOLET_UNSUPPORTED;
   }
   if (kind == TOPOLET_VERDICT_SCORE && (score < TOPOLET_SCORE_MIN || score > TOPOLET_SCORE_MAX)) {
     return record_fault(TOPOLET_OUT_OF_RANGE,

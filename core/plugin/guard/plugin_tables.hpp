@@ -9,8 +9,6 @@
 
 namespace topolet::plugin {
 
-/// No struct of any version is longer.
-inline constexpr std::size_t kSaneStructBytes = 4096;
 /// The limit of texts that are cut at kMaxPluginTextBytes, and of names.
 inline constexpr std::size_t kSaneTextBytes = 64 << 10;
 /// The limit of the number of elements in a list.
@@ -20,10 +18,11 @@ inline constexpr std::size_t kSaneCount = 1024;
 /// be read.
 std::string fault_of_text(topolet_str text);
 std::string fault_of_list(const void* items, std::size_t count);
-/// Returns the fault of an array whose elements are `stride` apart and have at least `least` bytes, aligned as for
-/// pointers.
+/// Returns the fault of an array whose elements are `stride` apart and have at least `least` bytes.
 std::string fault_of_array(const void* items, std::size_t count, std::size_t stride, std::size_t least);
 /// Returns the fault of the size that a struct says it has.
 std::string fault_of_size(std::uint32_t struct_size, std::size_t least);
+/// Returns the fault of a field that is kept for later versions.
+std::string fault_of_reserved(std::uint32_t reserved);
 
 }  // namespace topolet::plugin

@@ -29,7 +29,8 @@ using std::chrono::milliseconds;
 Json encode(const config::OptionSpec& option) {
   return {{"section", option.section},   {"key", option.key},         {"type", static_cast<int>(option.type)},
           {"defaults", option.defaults}, {"allowed", option.allowed}, {"help", option.help},
-          {"minimum", option.minimum},   {"maximum", option.maximum}, {"repeatable", option.repeatable}};
+          {"minimum", option.minimum},   {"maximum", option.maximum}, {"repeatable", option.repeatable},
+          {"required", option.required}, {"secret", option.secret}};
 }
 
 config::OptionSpec decode(const Json& json) {
@@ -41,7 +42,9 @@ config::OptionSpec decode(const Json& json) {
           .help = json["help"],
           .repeatable = json["repeatable"],
           .minimum = json["minimum"],
-          .maximum = json["maximum"]};
+          .maximum = json["maximum"],
+          .required = json["required"],
+          .secret = json["secret"]};
 }
 
 /// Returns a child's error as the text that it passes on.
@@ -95,8 +98,8 @@ std::string say_options(const std::filesystem::path& plugin_dir, const std::stri
   if (!library) return failed(library.error());
   Json options = Json::array();
   for (const config::OptionSpec& option : library->options()) options.push_back(encode(option));
-  return Json{{"options", options}, {"weight", library->default_weight()}}.dump(-1, ' ', false,
-                                                                                Json::error_handler_t::replace);
+  return Json{{"options", options}, {"weight", library->default_weight()}, {"description", library->description()}}
+      .dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 /// Gathers an instance's warnings while it is created, about options that may not be as intended.
@@ -120,7 +123,7 @@ class Warnings : public spdlog::sinks::base_sink<std::mutex> {
 
 /// The child's work: whether an instance can be created, and which annotations it reads.
 std::string say_created(const std::filesystem::path& plugin_dir, const config::PluginOptions& options,
-                        const std::map<std::string, std::string>& others, const Progress& progress) {
+                        const config::OptionValues& configuration, milliseconds deadline, const Progress& progress) {
   progress("load");
   const auto library = PluginLibrary::load(plugin_dir, options.name);
   if (!library) return failed(library.error());
@@ -128,9 +131,13 @@ std::string say_created(const std::filesystem::path& plugin_dir, const config::P
   const auto machine = topology::discover({});
   const auto warnings = std::make_shared<Warnings>();
   progress("create");
-  auto policy = library->create({options.values.begin(), options.values.end()},
-                                std::make_shared<Log>("topolet", warnings), std::make_shared<InMemoryPluginState>(),
-                                others, LentGuard::kCompared, machine ? *machine : nullptr);
+  auto policy =
+      library->create({options.values.begin(), options.values.end()}, std::make_shared<Log>("topolet", warnings),
+                      {.state = std::make_shared<InMemoryPluginState>(),
+                       .configuration = configuration,
+                       .machine = machine ? *machine : nullptr,
+                       .purpose = TOPOLET_PURPOSE_CHECK,
+                       .deadline = deadline});
   if (!policy) return failed(policy.error());
   static_cast<void>((*policy)->capabilities());
   Json said = {{"warnings", warnings->take()}};
@@ -145,7 +152,7 @@ Result<config::PluginSection> read_section(const std::filesystem::path& plugin_d
   const auto said =
       ask_child(name, time, [&](const Progress& progress) { return say_options(plugin_dir, name, progress); });
   if (!said) return said.error();
-  config::PluginSection section{name, {}, (*said)["weight"]};
+  config::PluginSection section{name, {}, (*said)["weight"], (*said)["description"]};
   for (const Json& option : (*said)["options"]) section.options.push_back(decode(option));
   return section;
 }
@@ -190,11 +197,12 @@ std::optional<Json> create_in_child(const config::RawConfig& raw, const config::
   const auto is_its = [&](const config::ConfigMistake& mistake) { return is_of_section(raw, mistake, options.name); };
   if (std::any_of(found.config.mistakes.begin(), found.config.mistakes.end(), is_its)) return std::nullopt;
   const std::filesystem::path plugin_dir = enabled_plugins(raw).plugin_dir;
-  const auto others = options_of_other_plugins(found.config.options, options.name);
+  const config::OptionValues& configuration = found.config.options.configuration;
   // It is loaded once more.
   Allowance time{time_limit(raw) + 2 * load_time};
-  auto said = ask_child(options.name, time,
-                        [&](const Progress& progress) { return say_created(plugin_dir, options, others, progress); });
+  auto said = ask_child(options.name, time, [&](const Progress& progress) {
+    return say_created(plugin_dir, options, configuration, time_limit(raw), progress);
+  });
   if (said) return *std::move(said);
   found.refused.push_back(plugin_mistake(raw, options.name, said.error().message));
   return std::nullopt;

@@ -30,12 +30,25 @@ Error refuse(const std::string& name, std::string why) {
 }
 
 /// Returns dlerror's message. Boost 1.74 wraps it: "… (dlerror system message: PATH: WORDS): Bad file descriptor"; a
-/// version that wraps it otherwise is shown as it is.
+/// version that wraps it otherwise is shown as it is. A library that is not there is named first: "NAME: cannot open
+/// shared object file: No such file or directory".
 std::string loader_message(const std::string& what, const std::string& path) {
-  const auto begin = what.find(path + ": ");
-  if (begin == std::string::npos) return sanitize_text(view_of(what));
-  const std::string words = what.substr(begin + path.size() + 2);
-  return sanitize_text(view_of(words.substr(0, words.rfind("): "))));
+  constexpr std::string_view kMessage = "dlerror system message: ";
+  constexpr std::string_view kCannotOpen = ": cannot open shared object file: ";
+  const auto begin = what.find(kMessage);
+  const std::string words = begin == std::string::npos ? what : what.substr(begin + kMessage.size());
+  if (const auto name_end = words.find(kCannotOpen); name_end != std::string::npos && !words.starts_with(path)) {
+    const std::string why = words.substr(name_end + kCannotOpen.size());
+    return sanitize_text(
+        view_of(fmt::format("it is linked to the library {}, which the loader cannot open here ({}); install that "
+                            "library, or link what the "
+                            "plugin needs into it statically",
+                            words.substr(0, name_end), why.substr(0, why.rfind("): ")))));
+  }
+  const auto after_path = what.find(path + ": ");
+  if (after_path == std::string::npos) return sanitize_text(view_of(what));
+  const std::string rest = what.substr(after_path + path.size() + 2);
+  return sanitize_text(view_of(rest.substr(0, rest.rfind("): "))));
 }
 
 /// RTLD_NODELETE keeps the library mapped when the handle goes: what it left behind (thread-locals, exit handlers,
@@ -77,14 +90,56 @@ std::string missing_symbol(const dll::shared_library& library, const std::string
 
 Error bad_entry(std::string why) { return {Code::kFailedPrecondition, std::move(why)}; }
 
+/// Says what to do about a plugin of another draft.
+std::string other_draft(std::uint32_t draft, const std::string& path) {
+  const std::string what =
+      fmt::format("{} is built for draft {} of the ABI; this topolet loads draft {}", path, draft, TOPOLET_ABI_DRAFT);
+  if (draft == 0 || draft > TOPOLET_ABI_DRAFT)
+    return what + "; it is newer than this topolet: update topolet, or build the plugin with the SDK of this one";
+  return fmt::format(
+      "{}; rebuild it with the SDK of this topolet, topolet-sdk 0.9.{} (package topolet-dev): the end of its ABI.md "
+      "says "
+      "what has changed; find_package(topolet-sdk 0.9.{} REQUIRED), or pkg-config topolet-sdk, finds it",
+      what, TOPOLET_ABI_DRAFT, TOPOLET_ABI_DRAFT);
+}
+
+/// Returns an appended text of the entry; empty where the entry ends before it.
+topolet_str appended_text(const topolet_plugin_entry& entry, topolet_str topolet_plugin_entry::*text) {
+  const auto end = reinterpret_cast<const char*>(&(entry.*text) + 1) - reinterpret_cast<const char*>(&entry);
+  return end <= entry.struct_size ? entry.*text : topolet_str{nullptr, 0};
+}
+
+Status check_texts(const topolet_plugin_entry& entry, const std::string& path) {
+  const std::pair<const char*, topolet_str> texts[] = {
+      {"id", entry.id},
+      {"version", entry.version},
+      {"vendor", appended_text(entry, &topolet_plugin_entry::vendor)},
+      {"url", appended_text(entry, &topolet_plugin_entry::url)},
+      {"description", appended_text(entry, &topolet_plugin_entry::description)}};
+  for (const auto& [name, text] : texts) {
+    if (const std::string fault = fault_of_text(text); !fault.empty())
+      return bad_entry(fmt::format("the {} of {} {}", name, path, fault));
+  }
+  return {};
+}
+
+/// One name is kept for a plugin of topolet's own.
+Status check_vendor(const std::string& id, const topolet_plugin_entry& entry) {
+  constexpr const char* kOwnPlugin = "load";
+  constexpr const char* kOwnVendor = "topolet";
+  if (id != kOwnPlugin || sanitize_text(appended_text(entry, &topolet_plugin_entry::vendor)) == kOwnVendor) return {};
+  return bad_entry(
+      fmt::format("the id '{}' is reserved for the plugin of that name that comes with topolet; give the plugin and "
+                  "its file another "
+                  "name",
+                  id));
+}
+
 Status check_entry(const topolet_plugin_entry& entry, const std::string& name, const std::string& path) {
   if (!TOPOLET_HAS(&entry, abi_draft)) {
     return bad_entry(fmt::format("the {1} of {0} has only {2} bytes", path, TOPOLET_ENTRY_SYMBOL, entry.struct_size));
   }
-  if (entry.abi_draft != TOPOLET_ABI_DRAFT) {
-    return bad_entry(fmt::format("{} is built for draft {} of the ABI; this topolet loads draft {}; rebuild it", path,
-                                 entry.abi_draft, TOPOLET_ABI_DRAFT));
-  }
+  if (entry.abi_draft != TOPOLET_ABI_DRAFT) return bad_entry(other_draft(entry.abi_draft, path));
   if (entry.default_weight > TOPOLET_WEIGHT_MAX) {
     return bad_entry(fmt::format("{} has a default_weight of {}; the maximum is {}", path, entry.default_weight,
                                  TOPOLET_WEIGHT_MAX));
@@ -94,15 +149,12 @@ Status check_entry(const topolet_plugin_entry& entry, const std::string& name, c
   }
   if (const std::string fault = fault_of_size(entry.struct_size, 0); !fault.empty())
     return bad_entry(fmt::format("the {} of {} {}", TOPOLET_ENTRY_SYMBOL, path, fault));
-  if (const std::string fault = fault_of_text(entry.id); !fault.empty())
-    return bad_entry(fmt::format("the id of {} {}", path, fault));
+  if (const Status texts = check_texts(entry, path); !texts) return texts;
   if (entry.id.len == 0) return bad_entry(fmt::format("{} has no id; it is to be the file's name without .so", path));
-  if (const std::string fault = fault_of_text(entry.version); !fault.empty())
-    return bad_entry(fmt::format("the version of {} {}", path, fault));
   if (const std::string id = sanitize_text(entry.id); id != name) {
     return bad_entry(fmt::format("{} has the id '{}'; its file must be called {}.so", path, id, id));
   }
-  return {};
+  return check_vendor(name, entry);
 }
 
 Status check_name(const std::string& name) {
@@ -113,26 +165,48 @@ Status check_name(const std::string& name) {
 
 using OptionValues = std::vector<std::pair<std::string, std::string>>;
 
-/// One checked value for each option of the table: the given one or the default.
-Result<OptionValues> with_defaults(const std::vector<config::OptionSpec>& options, const OptionValues& given) {
-  const auto find = [](auto& items, const std::string& name, auto name_of) {
-    return std::find_if(items.begin(), items.end(), [&](const auto& item) { return name_of(item) == name; });
-  };
-  const auto option_name = [](const config::OptionSpec& option) { return option.key; };
-  const auto value_name = [](const auto& value) { return value.first; };
-  for (const auto& value : given) {
-    const auto option = find(options, value.first, option_name);
-    if (option == options.end()) return Error{Code::kInvalidArgument, fmt::format("has no option {}", value.first)};
-    if (auto checked = check_value(*option, value.second); !checked) {
-      return Error{checked.error().code, fmt::format("option {}: {}", value.first, checked.error().message)};
-    }
+/// Checks the values that are given.
+Status check_values(const std::vector<config::OptionSpec>& options, const OptionValues& given) {
+  for (const auto& [name, value] : given) {
+    const auto option =
+        std::find_if(options.begin(), options.end(), [&key = name](const auto& known) { return known.key == key; });
+    if (option == options.end()) return Error{Code::kInvalidArgument, fmt::format("has no option {}", name)};
+    if (auto checked = check_value(*option, value); !checked)
+      return Error{checked.error().code, fmt::format("option {}: {}", name, checked.error().message)};
   }
+  return {};
+}
+
+/// Returns the checked values as the plugin is given them, in the order of the table: those that are given, or the
+/// defaults.
+Result<OptionValues> with_defaults(const std::vector<config::OptionSpec>& options, const OptionValues& given) {
+  if (const Status fit = check_values(options, given); !fit) return fit.error();
   OptionValues values;
   for (const config::OptionSpec& option : options) {
-    const auto value = find(given, option.key, value_name);
-    values.emplace_back(option.key, value == given.end() ? option.defaults.front() : value->second);
+    const std::size_t before = values.size();
+    for (const auto& [name, value] : given) {
+      if (name == option.key && (option.repeatable || values.size() == before))
+        values.emplace_back(name, plain_value(option, value));
+    }
+    if (values.size() > before) continue;
+    if (option.required)
+      return Error{Code::kInvalidArgument, fmt::format("option {} is required, and not given", option.key)};
+    for (const std::string& value : option.defaults) values.emplace_back(option.key, plain_value(option, value));
   }
   return values;
+}
+
+/// Returns the text without the values of secret options: a plugin may quote what it cannot use.
+std::string hide_secrets(std::string text, const std::vector<config::OptionSpec>& options, const OptionValues& values) {
+  for (const auto& [name, value] : values) {
+    const bool is_secret = std::any_of(options.begin(), options.end(), [&key = name](const auto& option) {
+      return option.key == key && option.secret;
+    });
+    if (!is_secret || value.empty()) continue;
+    for (auto at = text.find(value); at != std::string::npos; at = text.find(value, at + 3))
+      text.replace(at, value.size(), config::kHiddenValue);
+  }
+  return text;
 }
 
 }  // namespace
@@ -182,6 +256,9 @@ Status PluginLibrary::read(const boost::dll::shared_library& library) {
   entry_ = &library.get<const topolet_plugin_entry>(TOPOLET_ENTRY_SYMBOL);
   if (auto checked = check_entry(*entry_, id_, path_.native()); !checked) return checked;
   version_ = sanitize_text(entry_->version);
+  vendor_ = sanitize_text(appended_text(*entry_, &topolet_plugin_entry::vendor));
+  url_ = sanitize_text(appended_text(*entry_, &topolet_plugin_entry::url));
+  description_ = sanitize_text(appended_text(*entry_, &topolet_plugin_entry::description));
   auto options = read_option_table(*entry_, id_);
   if (!options) return options.error();
   options_ = *std::move(options);
@@ -197,17 +274,18 @@ bool PluginLibrary::file_has_changed() const { return FileIdentity::of(path_) !=
 
 Result<std::shared_ptr<PluginPolicy>> PluginLibrary::create(
     const std::vector<std::pair<std::string, std::string>>& values, std::shared_ptr<Log> log,
-    std::shared_ptr<store::PluginStateStore> state, const std::map<std::string, std::string>& others, LentGuard guard,
-    std::shared_ptr<const topology::Topology> machine) const {
+    CreateContext context) const {
   auto options = with_defaults(options_, values);
   if (!options) return refuse(id_, options.error());
-  auto host = std::make_unique<PluginHost>(id_, std::move(log), std::move(state));
-  LentBlock shown({.guard = guard});
+  auto host = std::make_unique<PluginHost>(id_, std::move(log), std::move(context.state));
+  LentBlock shown({.guard = context.guard});
   std::optional<AbiTopology> shown_machine;
-  if (machine != nullptr) shown_machine.emplace(std::move(machine));
-  const auto* request = shown.copy_struct(topolet_create_request{sizeof(topolet_create_request), 0, host->view(),
-                                                                 shown.copy_pairs(*options), shown.copy_pairs(others),
-                                                                 shown_machine ? &shown_machine->view() : nullptr, 0, 0});
+  if (context.machine != nullptr) shown_machine.emplace(std::move(context.machine));
+  const topolet_kvs shown_options = shown.copy_pairs(*options);
+  const topolet_kvs configuration = shown.copy_pairs(context.configuration);
+  const auto* request = shown.copy_struct(topolet_create_request{
+      sizeof(topolet_create_request), context.purpose, host->view(), shown_options, configuration,
+      shown_machine ? &shown_machine->view() : nullptr, static_cast<std::uint32_t>(context.deadline.count()), 0});
   shown.seal();
   CreateReply creation{{host->call_abandoned()}};
   const topolet_error_sink* const sink = host->sinks().of(creation);
@@ -221,11 +299,11 @@ Result<std::shared_ptr<PluginPolicy>> PluginLibrary::create(
     status = entry_->create(request, sink, &instance);
   };
   if (const auto thrown = thrown_by(call)) {
-    return Error{Code::kInternal, fmt::format("plugin {}: create {}", id_, *thrown)};
+    return Error{Code::kInternal, fmt::format("plugin {}: create {}", id_, hide_secrets(*thrown, options_, *options))};
   }
   if (status != TOPOLET_OK) {
-    const std::string why =
-        creation.error.empty() ? fmt::format("no reason given (status {})", status) : creation.error;
+    const std::string why = creation.error.empty() ? fmt::format("no reason given (status {})", status)
+                                                   : hide_secrets(creation.error, options_, *options);
     return Error{Code::kInternal, fmt::format("plugin {}: create failed: {}", id_, why)};
   }
   if (instance == nullptr) return Error{Code::kInternal, fmt::format("plugin {}: create returned no instance", id_)};

@@ -4,9 +4,9 @@
 
 #include <topolet/abi.h>
 
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
-#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -26,6 +26,16 @@ class shared_library;
 
 namespace topolet::plugin {
 
+/// What an instance is made with, besides its options.
+struct CreateContext {
+  std::shared_ptr<store::PluginStateStore> state = nullptr;  ///< where it keeps values; null: it is told that it cannot
+  config::OptionValues configuration = {};                   ///< all of it but secrets, by "SECTION.KEY"
+  LentGuard guard = LentGuard::kCompared;                    ///< of what is shown to create()
+  std::shared_ptr<const topology::Topology> machine = nullptr;  ///< to judge options by; null: not known
+  topolet_purpose purpose = TOPOLET_PURPOSE_RUN;
+  std::chrono::milliseconds deadline{0};  ///< after which create() is given up; 0: never
+};
+
 /// A loaded library: what it says about itself, and how instances are created. Immutable.
 class PluginLibrary {
  public:
@@ -36,27 +46,26 @@ class PluginLibrary {
 
   const std::string& id() const { return id_; }
   const std::string& version() const { return version_; }
+  const std::string& vendor() const { return vendor_; }
+  const std::string& url() const { return url_; }
+  const std::string& description() const { return description_; }
   std::uint32_t abi_minor() const;
   std::uint32_t default_weight() const;
   std::uint32_t abi_draft() const;
   const std::vector<config::OptionSpec>& options() const { return options_; }
+  /// What the configuration knows of it.
+  config::PluginSection section() const { return {id_, options_, default_weight(), description_}; }
   const std::filesystem::path& path() const { return path_; }  ///< canonical
 
   /// True if the file was replaced since it was loaded. The old one stays mapped, so that only a new process can run
   /// the new one.
   bool file_has_changed() const;
 
-  /// Creates an instance. `values`: option name → value; options left out get their default.
-  /// INVALID_ARGUMENT for an unknown option or a bad value; INTERNAL when the plugin's create() fails, with its reason.
-  /// `state`: where it keeps values; without, the plugin is told that there is none. `others`: what other plugins are
-  /// made with, by "PLUGIN.OPTION". `guard`: of what is shown to create(). `machine`: to judge options by; null: not
-  /// known.
+  /// Creates an instance. `values`: option name → value; options left out get their default, of a repeatable one there
+  /// may be several. INVALID_ARGUMENT for an unknown option, a bad value or a required option without one; INTERNAL
+  /// when the plugin's create() fails, with its reason.
   Result<std::shared_ptr<PluginPolicy>> create(const std::vector<std::pair<std::string, std::string>>& values,
-                                               std::shared_ptr<Log> log,
-                                               std::shared_ptr<store::PluginStateStore> state = nullptr,
-                                               const std::map<std::string, std::string>& others = {},
-                                               LentGuard guard = LentGuard::kCompared,
-                                               std::shared_ptr<const topology::Topology> machine = nullptr) const;
+                                               std::shared_ptr<Log> log, CreateContext context = {}) const;
 
  private:
   PluginLibrary() = default;
@@ -67,6 +76,9 @@ class PluginLibrary {
   const topolet_plugin_entry* entry_ = nullptr;
   std::string id_;
   std::string version_;
+  std::string vendor_;
+  std::string url_;
+  std::string description_;
   std::vector<config::OptionSpec> options_;
   std::filesystem::path path_;
   FileIdentity file_;

@@ -83,9 +83,13 @@ std::vector<std::string> LoadedConfig::mistakes() const {
 std::vector<config::PluginSection> sections_of(const LoadedLibraries& plugins) {
   std::vector<config::PluginSection> sections;
   for (const PluginLibrary& library : plugins.libraries) {
-    sections.push_back({library.id(), library.options(), library.default_weight()});
+    sections.push_back(library.section());
   }
   return sections;
+}
+
+std::vector<config::ConfigEntry> shown_entries(const LoadedConfig& setup, std::vector<config::ConfigEntry> entries) {
+  return without_secrets(std::move(entries), sections_of(setup.plugins));
 }
 
 LoadedConfig load_config(config::RawConfig raw, const std::vector<PluginLibrary>& loaded, const LoadDeps& deps) {
@@ -108,8 +112,11 @@ Result<std::vector<PluginVote>> make_votes(const LoadedConfig& setup, const std:
       return loaded_library.id() == plugin.name;
     });
     if (library == libraries.end()) continue;
-    auto policy = library->create({plugin.values.begin(), plugin.values.end()}, log, state,
-                                  options_of_other_plugins(options, plugin.name), LentGuard::kCompared, machine);
+    auto policy = library->create({plugin.values.begin(), plugin.values.end()}, log,
+                                  {.state = state,
+                                   .configuration = options.configuration,
+                                   .machine = machine,
+                                   .purpose = TOPOLET_PURPOSE_SIMULATE});
     if (!policy) return policy.error();
     votes.push_back(
         {plugin.name, *policy, plugin.weight, plugin.fail_closed, plugin.required, common_options_of(plugin)});

@@ -45,12 +45,15 @@ struct LoadDeps {
 LoadedConfig load_config(config::RawConfig raw, const std::vector<PluginLibrary>& loaded = {},
                          const LoadDeps& deps = {});
 
-/// Makes an instance of each enabled plugin that was loaded, in the order of the configuration, and returns their votes
-/// by in_order_of_votes(). As PluginLibrary::create() does it, on the calling thread and without a limit; an error of
+/// Makes an instance of each enabled plugin that was loaded, to simulate, in the order of the configuration, and returns
+/// their votes by in_order_of_votes(). As PluginLibrary::create() does it, on the calling thread and without a limit; an error of
 /// one is returned at once.
 Result<std::vector<PluginVote>> make_votes(const LoadedConfig& setup, const std::shared_ptr<Log>& log,
                                            const std::shared_ptr<store::PluginStateStore>& state,
                                            const std::shared_ptr<const topology::Topology>& machine);
+
+/// Returns the entries without the secrets of the plugins of `setup`.
+std::vector<config::ConfigEntry> shown_entries(const LoadedConfig& setup, std::vector<config::ConfigEntry> entries);
 
 /// The options of the plugins, as the configuration knows them.
 std::vector<config::PluginSection> sections_of(const LoadedLibraries& plugins);

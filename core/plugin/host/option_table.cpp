@@ -43,6 +43,52 @@ Status check_texts(const topolet_option& raw, std::uint32_t position) {
   return {};
 }
 
+/// One that is not known counts as a text.
+OptionType type_of(std::int32_t type) {
+  switch (type) {
+    case TOPOLET_OPTION_BOOL:
+      return OptionType::kBool;
+    case TOPOLET_OPTION_INTEGER:
+      return OptionType::kInt;
+    case TOPOLET_OPTION_FLOAT:
+      return OptionType::kFloat;
+    case TOPOLET_OPTION_DURATION:
+      return OptionType::kDuration;
+    case TOPOLET_OPTION_SIZE:
+      return OptionType::kSize;
+    case TOPOLET_OPTION_LIST:
+      return OptionType::kList;
+    case TOPOLET_OPTION_CPULIST:
+      return OptionType::kCpus;
+    default:
+      return OptionType::kString;
+  }
+}
+
+/// Only numbers and amounts have bounds.
+Status read_bounds(const topolet_option& raw, OptionSpec& option) {
+  const bool has_bounds = option.type == OptionType::kInt || option.type == OptionType::kFloat ||
+                          option.type == OptionType::kDuration || option.type == OptionType::kSize;
+  if (!has_bounds || (raw.minimum == 0 && raw.maximum == 0)) return {};
+  if (raw.minimum > raw.maximum) {
+    return malformed(
+        fmt::format("option {} has the minimum {}, above its maximum {}", option.key, raw.minimum, raw.maximum));
+  }
+  option.minimum = raw.minimum;
+  option.maximum = raw.maximum;
+  return {};
+}
+
+/// A required option has none, and a repeated one need not have any.
+Status read_default(const topolet_option& raw, OptionSpec& option) {
+  const std::string value = sanitize_text(raw.default_value);
+  const bool may_be_empty = option.required || option.repeatable;
+  if (!value.empty() || !option.repeatable) option.defaults = {value};
+  if (value.empty() && may_be_empty) return {};
+  const Status fits = check_value(option, value);
+  return fits ? Status() : malformed(fmt::format("the default of option {}: {}", option.key, fits.error().message));
+}
+
 Result<OptionSpec> read_option(const topolet_option& raw, std::uint32_t position, const std::string& plugin) {
   if (const Status readable = check_texts(raw, position); !readable) return readable.error();
   OptionSpec option;
@@ -54,29 +100,18 @@ Result<OptionSpec> read_option(const topolet_option& raw, std::uint32_t position
                     "letter",
                     option.key));
   }
-  option.defaults = {sanitize_text(raw.default_value)};
   option.help = sanitize_text(raw.help);
-  switch (raw.type) {
-    case TOPOLET_OPTION_STRING:
-      break;
-    case TOPOLET_OPTION_BOOL:
-      option.type = OptionType::kBool;
-      break;
-    case TOPOLET_OPTION_INTEGER:
-      option.type = OptionType::kInt;
-      option.minimum = raw.minimum;
-      option.maximum = raw.maximum;
-      break;
-    case TOPOLET_OPTION_CHOICE:
-      for (std::size_t i = 0; i < raw.allowed.count; ++i) option.allowed.push_back(sanitize_text(raw.allowed.items[i]));
-      if (option.allowed.empty()) return malformed(fmt::format("option {} has no choices", option.key));
-      break;
-    default:
-      return malformed(fmt::format("option {} has the unknown type {}", option.key, raw.type));
+  option.type = type_of(raw.type);
+  option.repeatable = (raw.flags & TOPOLET_OPTION_REPEATED) != 0;
+  option.required = (raw.flags & TOPOLET_OPTION_REQUIRED) != 0;
+  option.secret = (raw.flags & TOPOLET_OPTION_SECRET) != 0;
+  if (const Status bounded = read_bounds(raw, option); !bounded) return bounded.error();
+  if (raw.type == TOPOLET_OPTION_CHOICE || raw.type == TOPOLET_OPTION_LIST) {
+    for (std::size_t i = 0; i < raw.allowed.count; ++i) option.allowed.push_back(sanitize_text(raw.allowed.items[i]));
   }
-  if (const Status fits = check_value(option, option.defaults.front()); !fits) {
-    return malformed(fmt::format("the default of option {}: {}", option.key, fits.error().message));
-  }
+  if (raw.type == TOPOLET_OPTION_CHOICE && option.allowed.empty())
+    return malformed(fmt::format("option {} has no choices", option.key));
+  if (const Status has_default = read_default(raw, option); !has_default) return has_default.error();
   return option;
 }
 

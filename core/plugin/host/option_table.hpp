@@ -11,8 +11,8 @@
 
 namespace topolet::plugin {
 
-/// Reads the table of the entry of `plugin`. INTERNAL if it is malformed: a name twice, an unknown type, a default that
-/// is not allowed.
+/// Reads the table of the entry of `plugin`. INTERNAL if it is malformed: a name twice, a default that is not allowed.
+/// An unknown type counts as a string; unknown flags are ignored.
 Result<std::vector<config::OptionSpec>> read_option_table(const topolet_plugin_entry& entry, const std::string& plugin);
 
 }  // namespace topolet::plugin

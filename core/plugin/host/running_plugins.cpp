@@ -123,8 +123,7 @@ Result<RunningPlugins::LoadedPlugins> RunningPlugins::make_plugins(const LoadedC
     if (library == setup.plugins.libraries.end()) {
       return Error{Code::kNotFound, fmt::format("plugin {} is enabled but was not loaded", options.name)};
     }
-    const auto others = options_of_other_plugins(setup.config.options, options.name);
-    Result<LoadedPlugin> loaded_plugin = make_plugin(*library, options, others, history);
+    Result<LoadedPlugin> loaded_plugin = make_plugin(*library, options, setup.config.options, history);
     if (!loaded_plugin) return loaded_plugin.error();
     loaded_plugins.push_back(*std::move(loaded_plugin));
   }
@@ -133,13 +132,13 @@ Result<RunningPlugins::LoadedPlugins> RunningPlugins::make_plugins(const LoadedC
 
 Result<RunningPlugins::LoadedPlugin> RunningPlugins::make_plugin(const PluginLibrary& library,
                                                                  const config::PluginOptions& options,
-                                                                 const std::map<std::string, std::string>& others,
+                                                                 const config::Options& all,
                                                                  CrashHistory history) const {
   if (history == CrashHistory::kApplied && !crashes_.why_quarantined(library.id()).empty() &&
       crashes_.crashed_at_start(library.id())) {
     return make_unstarted_plugin(library, options);
   }
-  auto policy = make_policy(library, options, others);
+  auto policy = make_policy(library, options, all);
   if (!policy) return policy.error();
   log_->info("plugin {} {} from {}", library.id(), library.version(), library.path().string());
   std::vector<std::string> capabilities = (*policy)->capabilities();
@@ -152,18 +151,20 @@ RunningPlugins::LoadedPlugin RunningPlugins::make_unstarted_plugin(std::optional
   return LoadedPlugin{options, std::move(library), nullptr, {}, false};
 }
 
-Result<std::shared_ptr<PluginPolicy>> RunningPlugins::make_policy(
-    const PluginLibrary& library, const config::PluginOptions& options,
-    const std::map<std::string, std::string>& others) const {
+Result<std::shared_ptr<PluginPolicy>> RunningPlugins::make_policy(const PluginLibrary& library,
+                                                                  const config::PluginOptions& options,
+                                                                  const config::Options& all) const {
   const std::string& id = library.id();
   if (const auto stuck = control_.stuck_call_of(id)) {
     return Error{Code::kFailedPrecondition, fmt::format("plugin {}: {}", id, stuck_message(*stuck))};
   }
   const auto created = std::make_shared<std::optional<Result<std::shared_ptr<PluginPolicy>>>>();
-  const auto create = [created, library, options, others, log = log_, state = state_,
-                       machine = machine_ ? machine_() : nullptr] {
-    created->emplace(library.create({options.values.begin(), options.values.end()}, log, state, others,
-                                    LentGuard::kCompared, machine));
+  CreateContext context{.state = state_,
+                        .configuration = all.configuration,
+                        .machine = machine_ ? machine_() : nullptr,
+                        .deadline = all.placement.plugin_timeout};
+  const auto create = [created, library, options, log = log_, context = std::move(context)] {
+    created->emplace(library.create({options.values.begin(), options.values.end()}, log, context));
   };
   const Status back = control_.run(id, "create", create);
   if (!back) return back.error();

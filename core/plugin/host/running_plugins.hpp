@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -124,10 +123,10 @@ class RunningPlugins {
   std::vector<PluginVote> votes(std::int64_t* setup = nullptr) const TOPOLET_EXCLUDES(mutex_);
   Result<LoadedPlugins> make_plugins(const LoadedConfig& setup, CrashHistory history) const;
   Result<LoadedPlugin> make_plugin(const PluginLibrary& library, const config::PluginOptions& options,
-                                   const std::map<std::string, std::string>& others, CrashHistory history) const;
+                                   const config::Options& all, CrashHistory history) const;
   LoadedPlugin make_unstarted_plugin(std::optional<PluginLibrary> library, const config::PluginOptions& options) const;
   Result<std::shared_ptr<PluginPolicy>> make_policy(const PluginLibrary& library, const config::PluginOptions& options,
-                                                    const std::map<std::string, std::string>& others) const;
+                                                    const config::Options& all) const;
   void quarantine_if_it_crashed(const std::string& id);
   Status forget_crashes(const std::string& id);
   LoadedPlugins loaded_plugins() const TOPOLET_EXCLUDES(mutex_);

@@ -19,10 +19,12 @@
 #include <topolet/policy/views.hpp>
 
 #include <array>
+#include <chrono>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <string>
 #include <type_traits>
 
 namespace topolet::sdk {
@@ -120,16 +122,21 @@ std::int32_t stop_exceptions(const Sink* sink, Report report, Call call) noexcep
 }
 
 // names_NAME: whether a class has a member NAME of any kind. With_NAME inherits the name from a second base, too: if
-// the policy has such a member, the name is ambiguous and the expression ill-formed.
-#define TOPOLET_DETAIL_NAMES(name)       \
-  struct Has_##name {                    \
-    int name;                            \
-  };                                     \
-  template <class P>                     \
-  struct With_##name : P, Has_##name {}; \
-  template <class P>                     \
-  concept names_##name = !requires {     \
-    &With_##name<P>::name;               \
+// the policy has such a member, the name is ambiguous and the expression ill-formed. hides_NAME: whether it has one
+// that cannot be named from here, as it is not public.
+#define TOPOLET_DETAIL_NAMES(name)                      \
+  struct Has_##name {                                   \
+    int name;                                           \
+  };                                                    \
+  template <class P>                                    \
+  struct With_##name : P, Has_##name {};                \
+  template <class P>                                    \
+  concept names_##name = !requires {                    \
+    &With_##name<P>::name;                              \
+  };                                                    \
+  template <class P>                                    \
+  concept hides_##name = names_##name<P> && !requires { \
+    &P::name;                                           \
   }
 TOPOLET_DETAIL_NAMES(score);
 TOPOLET_DETAIL_NAMES(propose);
@@ -143,30 +150,72 @@ TOPOLET_DETAIL_NAMES(kCodes);
 TOPOLET_DETAIL_NAMES(reads);
 #undef TOPOLET_DETAIL_NAMES
 
+/// Whether nothing that the host needs of the class is public. Only for classes that are not final, since it derives
+/// from them.
+template <class P>
+concept HiddenPolicy =
+    !std::is_final_v<P> && !Policy<P> &&
+    (hides_score<P> || hides_propose<P> || hides_pick<P> || hides_adjust<P> || hides_notify<P> || hides_tick<P>);
+
+// Two messages for one member: that it is not public, or else what it must be.
+#define TOPOLET_DETAIL_CHECK(name, Concept, message)                                                 \
+  static_assert(Concept<P> || !hides_##name<P>, #name " must be public: write `public:` before it"); \
+  static_assert(Concept<P> || !names_##name<P> || hides_##name<P>, message)
+
 /// Fails to compile with a readable message if a method of the policy has the wrong signature. Only for classes that
 /// are not final, since it derives from them.
 template <class P>
 constexpr bool check_methods() {
-  static_assert(!names_score<P> || ScoringPolicy<P>,
-                "score() must be callable as score(const topolet_request&, topolet::sdk::Scores&)");
-  static_assert(!names_propose<P> || ProposingPolicy<P>,
-                "propose() must be callable as propose(const topolet_request&, topolet::sdk::Proposals&)");
-  static_assert(!names_pick<P> || PickingPolicy<P>,
-                "pick() must be callable as pick(const topolet_pick_request&, topolet::sdk::Picks&)");
-  static_assert(!names_adjust<P> || AdjustingPolicy<P>,
-                "adjust() must be callable as adjust(const topolet_adjust_request&, topolet::sdk::Adjustments&)");
-  static_assert(!names_notify<P> || ListeningPolicy<P>, "notify() must be callable as notify(const topolet_event&)");
-  static_assert(!names_tick<P> || TickingPolicy<P>,
-                "tick() must be callable as tick(const topolet_tick_request&, topolet::sdk::Wishes&), beside a method "
-                "interval_ms() that returns std::uint32_t");
-  static_assert(!names_kAnnotations<P> || AnnotatedPolicy<P>,
-                "kAnnotations must be a public static constexpr std::array<topolet_str, N>");
-  static_assert(!names_kTakingAnnotations<P> || TakingPolicy<P>,
-                "kTakingAnnotations must be a public static constexpr std::array<topolet_kv, N> beside kAnnotations");
-  static_assert(!names_kCodes<P> || CodedPolicy<P>,
-                "kCodes must be a public static constexpr std::array<topolet_kv, N>");
-  static_assert(!names_reads<P> || ReadingPolicy<P>,
-                "reads() must be callable without arguments and return topolet_reads");
+  TOPOLET_DETAIL_CHECK(score, ScoringPolicy,
+                       "score() must be callable as score(const topolet_request&, topolet::sdk::Scores&)");
+  TOPOLET_DETAIL_CHECK(propose, ProposingPolicy,
+                       "propose() must be callable as propose(const topolet_request&, topolet::sdk::Proposals&)");
+  TOPOLET_DETAIL_CHECK(pick, PickingPolicy,
+                       "pick() must be callable as pick(const topolet_pick_request&, topolet::sdk::Picks&)");
+  TOPOLET_DETAIL_CHECK(
+      adjust, AdjustingPolicy,
+      "adjust() must be callable as adjust(const topolet_adjust_request&, topolet::sdk::Adjustments&)");
+  TOPOLET_DETAIL_CHECK(notify, ListeningPolicy, "notify() must be callable as notify(const topolet_event&)");
+  TOPOLET_DETAIL_CHECK(tick, TickingPolicy,
+                       "tick() must be callable as tick(const topolet_tick_request&, topolet::sdk::Wishes&), beside a "
+                       "method interval_ms() that returns std::uint32_t");
+  TOPOLET_DETAIL_CHECK(kAnnotations, AnnotatedPolicy,
+                       "kAnnotations must be a public static constexpr std::array<topolet_str, N>");
+  TOPOLET_DETAIL_CHECK(
+      kTakingAnnotations, TakingPolicy,
+      "kTakingAnnotations must be a public static constexpr std::array<topolet_kv, N> beside kAnnotations");
+  TOPOLET_DETAIL_CHECK(kCodes, CodedPolicy, "kCodes must be a public static constexpr std::array<topolet_kv, N>");
+  TOPOLET_DETAIL_CHECK(reads, ReadingPolicy, "reads() must be callable without arguments and return topolet_reads");
+  return true;
+}
+#undef TOPOLET_DETAIL_CHECK
+
+/// Whether the policy has a say: something that the host asks or tells it.
+template <class P>
+concept ActivePolicy =
+    ScoringPolicy<P> || PickingPolicy<P> || AdjustingPolicy<P> || ListeningPolicy<P> || TickingPolicy<P>;
+
+/// Fails to compile with a readable message if the class cannot be a plugin.
+template <class P>
+constexpr bool check_policy() {
+  static_assert(!HiddenPolicy<P>,
+                "the constructor and the methods of the policy are private: write `public:` before them, or make the "
+                "class a struct");
+  static_assert(Policy<P> || HiddenPolicy<P>,
+                "a policy needs a public constructor that takes const topolet::sdk::Options&, or that and const "
+                "topolet::sdk::Host&");
+  if constexpr (Policy<P>) {
+    if constexpr (!std::is_final_v<P>) static_assert(check_methods<P>());
+    static_assert(ActivePolicy<P> || !ProposingPolicy<P>,
+                  "the policy has only propose(), so it has no vote on what it proposes: it needs score(const "
+                  "topolet_request&, topolet::sdk::Scores&) as well, or one of pick, adjust, notify and tick");
+    static_assert(ActivePolicy<P> || ProposingPolicy<P> || !(AnnotatedPolicy<P> || ReadingPolicy<P>),
+                  "the policy only names what it reads (kAnnotations or reads()), and does nothing: it needs "
+                  "score(const topolet_request&, topolet::sdk::Scores&), or one of pick, adjust, notify and tick");
+    static_assert(ActivePolicy<P> || ProposingPolicy<P> || AnnotatedPolicy<P> || ReadingPolicy<P>,
+                  "a policy needs score(const topolet_request&, topolet::sdk::Scores&) or "
+                  "pick(const topolet_pick_request&, topolet::sdk::Picks&), or one of adjust, notify and tick");
+  }
   return true;
 }
 
@@ -181,7 +230,7 @@ constexpr topolet_kvs taking_annotations_of() {
 
 template <Policy P>
 struct Instance {
-  Instance(const Options& options, const Host& host) : policy(make(options, host)) {
+  Instance(const Options& options, const Host& its_host) : host(its_host), policy(make(options, its_host)) {
     if constexpr (TickingPolicy<P>) ticks.interval_ms = policy.interval_ms();
     if constexpr (ReadingPolicy<P>) reads = policy.reads();
   }
@@ -288,11 +337,23 @@ struct Instance {
     }
   }
 
-  static void destroy(const topolet_instance* instance) noexcept { delete static_cast<Instance*>(instance->context); }
+  /// Nobody can be told of a destructor that throws but the log.
+  static void destroy(const topolet_instance* instance) noexcept {
+    Instance* const self = static_cast<Instance*>(instance->context);
+    const Host its_host = self->host;
+    try {
+      delete self;
+    } catch (const std::exception& exception) {
+      its_host.log(TOPOLET_LOG_ERROR, std::string("its destructor threw: ") + exception.what());
+    } catch (...) {
+      its_host.log(TOPOLET_LOG_ERROR, "its destructor threw something that is not a std::exception");
+    }
+  }
 
   topolet_instance view{sizeof(topolet_instance), 0, this, &get_capability, &destroy};
   topolet_tick ticks = ticks_of();
   topolet_reads reads = {};  ///< of a ReadingPolicy
+  Host host;
   P policy;
 };
 
@@ -306,22 +367,33 @@ constexpr std::uint32_t default_weight_of() {
   }
 }
 
+// NAME_of: a text of the plugin's entry, from a constant of the class; empty without.
+#define TOPOLET_DETAIL_TEXT(name, constant)  \
+  template <class P>                         \
+  constexpr topolet_str name##_of() {        \
+    if constexpr (requires { P::constant; }) \
+      return borrow(P::constant);            \
+    else                                     \
+      return {nullptr, 0};                   \
+  }
+TOPOLET_DETAIL_TEXT(vendor, kVendor)
+TOPOLET_DETAIL_TEXT(url, kUrl)
+TOPOLET_DETAIL_TEXT(description, kDescription)
+#undef TOPOLET_DETAIL_TEXT
+
 template <class P>
 std::int32_t create(const topolet_create_request* request, const topolet_error_sink* error,
                     const topolet_instance** instance) noexcept {
-  static_assert(Policy<P>,
-                "a policy needs a constructor that takes const topolet::sdk::Options&, or that and const "
-                "topolet::sdk::Host&");
-  if constexpr (!std::is_final_v<P>) static_assert(check_methods<P>());
-  static_assert(ScoringPolicy<P> || PickingPolicy<P> || AdjustingPolicy<P> || ListeningPolicy<P> || TickingPolicy<P>,
-                "a policy needs score(const topolet_request&, topolet::sdk::Scores&) or "
-                "pick(const topolet_pick_request&, topolet::sdk::Picks&), or one of adjust, notify and tick");
-  const std::int32_t status = stop_exceptions(error, error->set, [&] {
-    *instance =
-        &(new Instance<P>(Options(request->options, request->configuration, request->topology), Host(request->host)))
-             ->view;
-  });
-  return status == TOPOLET_OK ? TOPOLET_OK : TOPOLET_FAILED;
+  static_assert(check_policy<P>());
+  if constexpr (Policy<P>) {
+    const std::int32_t status = stop_exceptions(error, error->set, [&] {
+      const Options options(request->options, request->configuration, request->topology, request->purpose,
+                            std::chrono::milliseconds(request->deadline_ms));
+      *instance = &(new Instance<P>(options, Host(request->host)))->view;
+    });
+    return status == TOPOLET_OK ? TOPOLET_OK : TOPOLET_FAILED;
+  }
+  return TOPOLET_FAILED;
 }
 
 }  // namespace detail
@@ -331,6 +403,7 @@ std::int32_t create(const topolet_create_request* request, const topolet_error_s
 /// literals, `table` is a constexpr std::array<topolet_option, N>. A `static constexpr std::uint32_t kDefaultWeight` in
 /// the class is the policy's weight where the configuration sets none; without it the weight is 1. `kAnnotations` names
 /// the annotations that it reads (see AnnotatedPolicy), `kTakingAnnotations` those of them that take (TakingPolicy).
+/// `static constexpr std::string_view` kVendor, kUrl and kDescription (one sentence) are shown to people.
 #define TOPOLET_PLUGIN(PolicyClass, id, version, table)                                                               \
   constinit const topolet_plugin_entry topolet_plugin_v1 = {sizeof(topolet_plugin_entry),                             \
                                                             TOPOLET_ABI_MINOR,                                        \
@@ -342,6 +415,6 @@ std::int32_t create(const topolet_create_request* request, const topolet_error_s
                                                             static_cast<std::uint32_t>((table).size()),               \
                                                             sizeof(topolet_option),                                   \
                                                             &::topolet::sdk::detail::create<PolicyClass>,             \
-                                                            {nullptr, 0},                                             \
-                                                            {nullptr, 0},                                             \
-                                                            {nullptr, 0}}
+                                                            ::topolet::sdk::detail::vendor_of<PolicyClass>(),         \
+                                                            ::topolet::sdk::detail::url_of<PolicyClass>(),            \
+                                                            ::topolet::sdk::detail::description_of<PolicyClass>()}

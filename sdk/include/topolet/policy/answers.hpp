@@ -161,6 +161,9 @@ class Host {
   /// Asks for tick() to be called soon, however long its interval is. Returns a topolet_status, TOPOLET_FAILED if the
   /// host has no topolet.wake/1. From any thread, as long as the instance lives.
   std::int32_t tick_soon() const { return wake_ == nullptr ? TOPOLET_FAILED : wake_->tick_soon(host_); }
+  /// Which of topolet's programs it is, such as "topoletd" or "topolet simulate", and of which version.
+  std::string_view program() const { return host_ == nullptr ? std::string_view() : text(host_->name); }
+  std::string_view version() const { return host_ == nullptr ? std::string_view() : text(host_->version); }
 
   /// A saved value; nothing if there is none or the host keeps no state.
   std::optional<std::string> get(std::string_view key) const {

@@ -5,10 +5,14 @@
 #include <topolet/policy/set_words.hpp>
 
 #include <algorithm>
+#include <charconv>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
+#include <locale>
 #include <optional>
+#include <sstream>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -206,24 +210,87 @@ inline std::string_view value_of(topolet_kvs pairs, std::string_view key) {
   return find_value(pairs, key).value_or(std::string_view());
 }
 
-/// The values of the options that a policy is created with.
+/// What a policy is created from: the values of its options, and what else its create() is told.
 class Options {
  public:
   explicit Options(topolet_kvs values, topolet_kvs configuration = {nullptr, 0},
-                   const topolet_topology* machine = nullptr)
-      : values_(values), configuration_(configuration), machine_(machine) {}
+                   const topolet_topology* machine = nullptr, std::int32_t purpose = TOPOLET_PURPOSE_RUN,
+                   std::chrono::milliseconds deadline = {})
+      : values_(values), configuration_(configuration), machine_(machine), purpose_(purpose), deadline_(deadline) {}
   /// The value of an option in the plugin's table; empty for a name that is not in the table.
   std::string_view operator[](std::string_view name) const { return value_of(values_, name); }
-  /// The value of another plugin's option, "ID.OPTION", or of "placement.min-shared-cpus" and
-  /// "placement.isolated"; empty if that plugin is not enabled or has no such option.
-  std::string_view of_other(std::string_view name) const { return value_of(configuration_, name); }
+  /// Every value of a repeated option, in the order in which they were written.
+  std::vector<std::string_view> all(std::string_view name) const { return values_of(values_, name); }
+
+  /// The values of the types that the host checks and simplifies. 0 or empty for a name that is not in the table.
+  bool is_set(std::string_view name) const { return (*this)[name] == "true"; }
+  std::int64_t integer(std::string_view name) const { return number_from<std::int64_t>((*this)[name]); }
+  double number(std::string_view name) const {
+    std::istringstream digits{std::string((*this)[name])};
+    digits.imbue(std::locale::classic());
+    double number = 0;
+    digits >> number;
+    return number;
+  }
+  std::chrono::milliseconds milliseconds(std::string_view name) const {
+    return std::chrono::milliseconds(integer(name));
+  }
+  std::int64_t bytes(std::string_view name) const { return integer(name); }
+  std::vector<std::string_view> list(std::string_view name) const {
+    std::vector<std::string_view> items;
+    for (std::string_view rest = (*this)[name]; !rest.empty();) {
+      const std::size_t comma = std::min(rest.find(','), rest.size());
+      items.push_back(rest.substr(0, comma));
+      rest.remove_prefix(std::min(comma + 1, rest.size()));
+    }
+    return items;
+  }
+  Set cpus(std::string_view name) const {
+    Set set;
+    for (const std::string_view range : list(name)) {
+      const std::size_t dash = std::min(range.find('-'), range.size());
+      const auto first = number_from<std::uint32_t>(range.substr(0, dash));
+      const auto last = dash == range.size() ? first : number_from<std::uint32_t>(range.substr(dash + 1));
+      for (std::uint32_t cpu = first; cpu <= last && cpu <= 65535; ++cpu) set.insert(cpu);
+    }
+    return set;
+  }
+
+  /// A value of the whole configuration by "SECTION.KEY", such as another plugin's "ID.OPTION" or
+  /// "placement.min-shared-cpus", in the simple form of its type; nothing if that plugin is not enabled or there is no
+  /// such key. Secrets are never there, the policy's own neither.
+  std::optional<std::string_view> configured(std::string_view name) const { return find_value(configuration_, name); }
+  /// Every value of a key that may be repeated.
+  std::vector<std::string_view> all_configured(std::string_view name) const { return values_of(configuration_, name); }
+
+  /// What the policy is made for, as topolet_purpose: unless TOPOLET_PURPOSE_RUN, it changes nothing outside itself.
+  std::int32_t purpose() const { return purpose_; }
+  bool is_run() const { return purpose_ == TOPOLET_PURPOSE_RUN; }
+  /// How long the constructor may take before it is given up; 0: as long as it likes.
+  std::chrono::milliseconds deadline() const { return deadline_; }
   /// The machine as it is when the policy is created, to judge the options by; null where the host does not know it.
   const topolet_topology* machine() const { return machine_; }
 
  private:
+  template <class Number>
+  static Number number_from(std::string_view digits) {
+    Number number = 0;
+    std::from_chars(digits.data(), digits.data() + digits.size(), number);
+    return number;
+  }
+  static std::vector<std::string_view> values_of(topolet_kvs pairs, std::string_view key) {
+    std::vector<std::string_view> values;
+    for (std::size_t i = 0; i < pairs.count; ++i) {
+      if (text(pairs.items[i].key) == key) values.push_back(text(pairs.items[i].value));
+    }
+    return values;
+  }
+
   topolet_kvs values_;
   topolet_kvs configuration_;
   const topolet_topology* machine_;
+  std::int32_t purpose_;
+  std::chrono::milliseconds deadline_;
 };
 
 }  // namespace topolet::sdk

@@ -1,0 +1,16 @@
+// The options as Boost.Program_options knows them.
+#pragma once
+
+#include <boost/program_options/options_description.hpp>
+#include <string>
+#include <vector>
+
+#include "core/config/option_table.hpp"
+
+namespace topolet::config {
+
+/// Describes the options to Boost.Program_options, which owns the values once they are validated.
+boost::program_options::options_description describe(const std::vector<OptionSpec>& specs,
+                                                     const std::string& caption = "");
+
+}  // namespace topolet::config

@@ -1,0 +1,9 @@
+// Must not compile; the compiler's words are what is tested.
+#include <topolet/policy.hpp>
+
+class Wrong {
+  explicit Wrong(const topolet::sdk::Options&) {}
+  void score(const topolet_request&, topolet::sdk::Scores&) const {}
+};
+
+auto* const kCreate = &topolet::sdk::detail::create<Wrong>;
