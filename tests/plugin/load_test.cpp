@@ -102,6 +102,10 @@ TEST_F(PluginDir, RefusesNamesThatCannotBeEnabled) {
   }
   put_numa(dir_ / "daemon.so");
   EXPECT_THAT(refusal(dir_, "daemon"), HasSubstr("the configuration has a section of that name"));
+  for (const char* name : {"audit", "store", "topolet-numa"}) {
+    put_numa(dir_ / (std::string(name) + ".so"));
+    EXPECT_THAT(refusal(dir_, name), HasSubstr("it is reserved for topolet itself")) << name;
+  }
 }
 
 TEST_F(PluginDir, NamesThePluginsThereAreWhenOneIsMissing) {
