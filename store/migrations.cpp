@@ -84,15 +84,19 @@ UPDATE allocation SET pod_demand = json_insert(pod_demand, '$.cpu_period_us', 0,
 UPDATE allocation SET overruled = json_insert(overruled, '$.cpus', '') WHERE overruled <> '';
 )sql";
 
-/// Adds the tags of containers, and which containers were found, as far as the audit tells.
+/// Adds the tags of containers, which containers were found, as far as the audit tells, and the files of cgroups that
+/// are set.
 constexpr const char* kColumnsV16 = R"sql(
 ALTER TABLE decided ADD COLUMN tags TEXT NOT NULL DEFAULT '';
 ALTER TABLE allocation ADD COLUMN tags TEXT NOT NULL DEFAULT '';
 ALTER TABLE allocation ADD COLUMN adopted INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE allocation ADD COLUMN unified TEXT NOT NULL DEFAULT '';
+ALTER TABLE allocation ADD COLUMN kubelet_unified TEXT NOT NULL DEFAULT '';
 UPDATE allocation SET adopted = 1 WHERE EXISTS (
   SELECT 1 FROM decided d WHERE d.pod_uid = allocation.pod_uid AND d.container = allocation.container
      AND d.attempt = allocation.attempt AND d.sandbox_id = allocation.sandbox_id AND d.event = 'adopted');
-UPDATE allocation SET added = json_insert(added, '$.tags', json('[]')) WHERE added <> '';
+UPDATE allocation SET added = json_insert(added, '$.tags', json('[]'), '$.unified', json('[]'), '$.rdt_class', '')
+WHERE added <> '';
 )sql";
 
 }  // namespace

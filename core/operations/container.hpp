@@ -69,6 +69,7 @@ struct ResourceUpdate {
   std::int64_t oom_score_adj = 0;  ///< tells the memory request of a Burstable container, as in a create
   std::map<std::string, std::int64_t> hugepage_limit_bytes;  ///< empty = unchanged
   bool has_linux = false;
+  SharedStringMap unified = {};  ///< files of its cgroup v2
 };
 
 /// The facts about the machine by which raw CRI numbers become demand.

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "core/base/index_set.hpp"
+#include "core/base/shared_string_map.hpp"
 #include "core/operations/demand.hpp"
 
 namespace topolet::operations {
@@ -13,6 +14,7 @@ struct ContainerCpuset {
   CpuSet cpus;
   NodeSet mems;                        ///< empty = left alone
   std::optional<CfsQuota> quota = {};  ///< none = left alone
+  SharedStringMap unified = {};        ///< files of its cgroup v2 to write besides; all others are left alone
 
   friend bool operator==(const ContainerCpuset&, const ContainerCpuset&) = default;
 };

@@ -18,7 +18,8 @@ class ContainerRuntime {
  public:
   virtual ~ContainerRuntime() = default;
 
-  /// Leaves the memory nodes alone if `set.mems` is empty, and the CFS quota if there is no `set.quota`.
+  /// Leaves the memory nodes alone if `set.mems` is empty, the CFS quota if there is no `set.quota`, and all files of
+  /// the cgroup that `set.unified` does not name.
   virtual void update(const std::string& container_id, const ContainerCpuset& set,
                       std::function<void(Status)> done) = 0;
   /// Lists all containers, unfiltered.

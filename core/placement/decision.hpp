@@ -54,6 +54,8 @@ struct Decision {
   std::vector<std::string> used_devices;  ///< that policies say the container uses, each once, in order
   /// The tags that the container has from now on; none: as before.
   std::optional<SharedStringMap> tags = {};
+  /// The files of its cgroup v2 that are set from now on, besides those that were before.
+  SharedStringMap unified = {};
   std::string reason;       ///< for people; of a denial: what was asked, what was free, the way out
   std::string reason_code;  ///< the same in a word, for programs: see reason_codes.hpp
   DecisionTimes times;

@@ -33,12 +33,17 @@ constexpr bool holds_exclusively(Mode mode) { return mode == Mode::kExclusive ||
 /// Returns the CPUs for a container that follows the pool. `free_reserved`: the reserved CPUs that nobody holds alone.
 CpuSet pool_for(Mode mode, const CpuSet& pool, const CpuSet& free_reserved);
 
+/// By which containerd and CRI-O are told a container's class of Intel's Resource Director Technology.
+inline constexpr const char* kRdtClassAnnotation = "io.kubernetes.cri.rdt-class";
+
 /// Fields of a CreateContainer request that are added to it; what the pod sets itself stays.
 struct AddedFields {
   std::vector<std::pair<std::string, std::string>> env;          ///< each name once
   std::vector<std::pair<std::string, std::string>> annotations;  ///< each key once
   /// For topolet itself: the tags of the container, by "POLICY/KEY", each once. Workload::tags has those that last.
   std::vector<std::pair<std::string, std::string>> tags = {};
+  std::vector<std::pair<std::string, std::string>> unified = {};  ///< files of its cgroup v2, each once
+  std::string rdt_class = {};                                     ///< empty: none
 
   friend bool operator==(const AddedFields&, const AddedFields&) = default;
 };

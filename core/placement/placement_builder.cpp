@@ -10,6 +10,7 @@
 #include "core/placement/container_notes.hpp"
 #include "core/placement/memory_nodes.hpp"
 #include "core/placement/take_cpus.hpp"
+#include "core/placement/unified_value.hpp"
 #include "core/placement/validate.hpp"
 
 namespace topolet::placement {
@@ -28,6 +29,13 @@ CpuSet of_one_cpu_kind(const PolicyRequest& request, const CpuSet& usable) {
     }
   }
   return usable;
+}
+
+/// By one of the annotations that containerd and CRI-O read.
+bool names_rdt_class(const Workload& workload) {
+  const std::string of_pod = "rdt.resources.beta.kubernetes.io/";
+  return workload.annotations.count(kRdtClassAnnotation) != 0 || workload.pod_annotations.count(of_pod + "pod") != 0 ||
+         workload.pod_annotations.count(of_pod + "container." + workload.key.name) != 0;
 }
 
 std::string named_nodes(const NodeSet& nodes) { return nodes.empty() ? "no node" : named("node", nodes); }
@@ -288,6 +296,8 @@ std::string PlacementBuilder::adjust(const RankedCandidate& ranked) {
     for (const auto& annotation : adjustment->added.annotations) {
       add(added.annotations, annotation, workload.annotations, name, "annotation");
     }
+    for (const auto& file : adjustment->added.unified) set_file(file, name);
+    if (!adjustment->added.rdt_class.empty()) set_rdt_class(adjustment->added.rdt_class, name);
     used.insert(adjustment->used_devices.begin(), adjustment->used_devices.end());
     if (const auto& tags = adjustment->added.tags; !tags.empty()) {
       decision_.tags = with_tags(decision_.tags.value_or(workload.tags), name, tags);
@@ -296,7 +306,27 @@ std::string PlacementBuilder::adjust(const RankedCandidate& ranked) {
   }
   std::sort(decision_.placement.added.tags.begin(), decision_.placement.added.tags.end());
   decision_.used_devices.assign(used.begin(), used.end());
+  const auto& files = decision_.placement.added.unified;
+  decision_.unified = SharedStringMap::Map(files.begin(), files.end());
   return reasons;
+}
+
+void PlacementBuilder::set_file(const std::pair<std::string, std::string>& file, const std::string& policy) {
+  const Workload& workload = request_.workload;
+  if (!is_within_limit(file.second, workload.demand.memory_limit_bytes))
+    return drop(policy, file.first + ": it would be more than the memory limit");
+  add(decision_.placement.added.unified, file, workload.kubelet_unified, policy, "cgroup file");
+}
+
+void PlacementBuilder::set_rdt_class(const std::string& rdt_class, const std::string& policy) {
+  std::string& chosen = decision_.placement.added.rdt_class;
+  if (names_rdt_class(request_.workload)) {
+    drop(policy, "RDT class " + rdt_class + ": the pod sets one itself");
+  } else if (!chosen.empty()) {
+    drop(policy, "RDT class " + rdt_class + ": another plugin has set one");
+  } else {
+    chosen = rdt_class;
+  }
 }
 
 void PlacementBuilder::bind_memory(const NodeSet& nodes, const NodeSet& open, const std::string& policy) {

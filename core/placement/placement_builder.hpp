@@ -58,6 +58,8 @@ class PlacementBuilder {
   void narrow(CpuSet& usable, const CpuSet& to, const Vote& vote);
   bool withhold(const CpuSet& cpus, const Vote& vote);
   void bind_memory(const NodeSet& nodes, const NodeSet& open, const std::string& policy);
+  void set_file(const std::pair<std::string, std::string>& file, const std::string& policy);
+  void set_rdt_class(const std::string& rdt_class, const std::string& policy);
   template <class Theirs>
   void add(std::vector<std::pair<std::string, std::string>>& added, const std::pair<std::string, std::string>& field,
            const Theirs& theirs, const std::string& policy, std::string_view noun);

@@ -80,6 +80,7 @@ struct Workload {
   Demand demand;
   CpuSet kubelet_cpus;                   ///< the request's own cpuset, a bound; empty = none
   NodeSet kubelet_mems;                  ///< the request's own memory nodes; empty = none
+  SharedStringMap kubelet_unified;       ///< the files of its cgroup v2 that the request itself sets
   std::vector<std::string> devices;      ///< host paths
   std::vector<std::string> cdi_devices;  ///< fully qualified names
   std::vector<std::pair<std::string, std::string>>

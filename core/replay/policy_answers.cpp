@@ -68,6 +68,8 @@ class Digest {
     add(adjustment.added.env);
     add(adjustment.added.annotations);
     add(adjustment.added.tags);
+    add(adjustment.added.unified);
+    add(adjustment.added.rdt_class);
     add(adjustment.used_devices);
     add(adjustment.reason);
   }

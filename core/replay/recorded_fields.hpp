@@ -114,7 +114,8 @@ TOPOLET_END_OF_FIELDS
 TOPOLET_FIELDS_OF(placement::Workload)
   field("key", &T::key), field("name", &T::pod_name), field("namespace", &T::pod_namespace),
   field("runtime_handler", &T::runtime_handler), field("qos", &T::qos), field("demand", &T::demand),
-  field("cpuset_cpus", &T::kubelet_cpus), field("cpuset_mems", &T::kubelet_mems), field("devices", &T::devices),
+  field("cpuset_cpus", &T::kubelet_cpus), field("cpuset_mems", &T::kubelet_mems),
+  field("unified", &T::kubelet_unified), field("devices", &T::devices),
   field("cdi_devices", &T::cdi_devices), field("env", &T::env), field("labels", &T::pod_labels),
   field("pod_annotations", &T::pod_annotations), field("annotations", &T::annotations),
   field("settings", &T::settings), field("pod_demand", &T::pod_demand), field("pod_nodes", &T::pod_nodes),
@@ -122,7 +123,8 @@ TOPOLET_FIELDS_OF(placement::Workload)
 TOPOLET_END_OF_FIELDS
 
 TOPOLET_FIELDS_OF(placement::AddedFields)
-  field("env", &T::env), field("annotations", &T::annotations), field("tags", &T::tags)
+  field("env", &T::env), field("annotations", &T::annotations), field("tags", &T::tags),
+  field("unified", &T::unified), field("rdt_class", &T::rdt_class)
 TOPOLET_END_OF_FIELDS
 
 TOPOLET_FIELDS_OF(placement::Placement)
@@ -194,8 +196,9 @@ TOPOLET_FIELDS_OF(placement::Decision)
   field("denied", &T::denied), field("unpinned", &T::unpinned), field("conflict", &T::conflict),
   field("shared_because_full", &T::shared_because_full), field("placement", &T::placement),
   field("within", &T::within), field("nodes", &T::nodes), field("cpus_of_candidate", &T::cpus_of_candidate),
-  field("used_devices", &T::used_devices), field("tags", &T::tags), field("reason", &T::reason),
-  field("reason_code", &T::reason_code), field("verdicts", &T::verdicts), field("replace", &T::replace)
+  field("used_devices", &T::used_devices), field("tags", &T::tags), field("unified", &T::unified),
+  field("reason", &T::reason), field("reason_code", &T::reason_code), field("verdicts", &T::verdicts),
+  field("replace", &T::replace)
 TOPOLET_END_OF_FIELDS
 
 TOPOLET_FIELDS_OF(plugin::ContainerEvent)

@@ -33,9 +33,8 @@ class InAnswerCreate final : public operations::CreateOperation {
   static void tell(RuntimeConnection& connection, const std::vector<operations::NeighbourUpdate>& neighbours) {
     for (const operations::NeighbourUpdate& neighbour : neighbours) {
       connection.send("UpdateContainerResources",
-                      cri::make_update_container_resources(neighbour.container_id, neighbour.set.cpus,
-                                                           neighbour.set.mems, neighbour.set.quota),
-                      Caller::kDaemon, [](const cri::RuntimeResponse&) {});
+                      cri::make_update_container_resources(neighbour.container_id, neighbour.set), Caller::kDaemon,
+                      [](const cri::RuntimeResponse&) {});
     }
   }
 

@@ -34,6 +34,11 @@ void update_resources(lens::Resources& resources, const lens::Resources& update)
     const bool is_new = known == resources.mutable_hugepage_limits()->end();
     (is_new ? *resources.add_hugepage_limits() : *known) = pages;
   }
+  for (const lens::Entry& file : update.unified()) {
+    const auto known = std::find_if(resources.mutable_unified()->begin(), resources.mutable_unified()->end(),
+                                    [&](const auto& other) { return other.key() == file.key(); });
+    (known == resources.mutable_unified()->end() ? *resources.add_unified() : *known) = file;
+  }
   if (!update.cpuset_cpus().empty()) resources.set_cpuset_cpus(update.cpuset_cpus());
   if (!update.cpuset_mems().empty()) resources.set_cpuset_mems(update.cpuset_mems());
 }

@@ -445,7 +445,7 @@ FIELD(topolet_adjust_request, cpus, 24, 16, topolet_set);
 FIELD(topolet_adjust_request, withheld, 40, 16, topolet_set);
 FIELD(topolet_adjust_request, memory, 56, 16, topolet_set);
 
-SIZE(topolet_adjust_sink, 72);
+SIZE(topolet_adjust_sink, 88);
 FIELD(topolet_adjust_sink, struct_size, 0, 4, uint32_t);
 FIELD(topolet_adjust_sink, reserved, 4, 4, uint32_t);
 FIELD(topolet_adjust_sink, context, 8, 8, void*);
@@ -456,6 +456,8 @@ FIELD(topolet_adjust_sink, reason, 40, 8, int32_t (*)(const topolet_adjust_sink*
 FIELD(topolet_adjust_sink, error, 48, 8, int32_t (*)(const topolet_adjust_sink* sink, topolet_str message));
 FIELD(topolet_adjust_sink, uses, 56, 8, int32_t (*)(const topolet_adjust_sink* sink, topolet_str device));
 FIELD(topolet_adjust_sink, tag, 64, 8, int32_t (*)(const topolet_adjust_sink* sink, topolet_str key, topolet_str value));
+FIELD(topolet_adjust_sink, unified, 72, 8, int32_t (*)(const topolet_adjust_sink* sink, topolet_str key, topolet_str value));
+FIELD(topolet_adjust_sink, rdt_class, 80, 8, int32_t (*)(const topolet_adjust_sink* sink, topolet_str name));
 
 SIZE(topolet_adjust, 16);
 FIELD(topolet_adjust, struct_size, 0, 4, uint32_t);

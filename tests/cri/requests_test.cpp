@@ -266,12 +266,12 @@ TEST(PatchCreateContainer, ChangesTheCpusetAndNothingElse) {
   const api::CreateContainerRequest original = guaranteed_create();
   const std::string bytes = original.SerializeAsString();
   api::CreateContainerRequest merged;
-  ASSERT_TRUE(merged.ParseFromString(bytes + patch_create_container(CpuSet{0, 1, 7}, {})));
+  ASSERT_TRUE(merged.ParseFromString(bytes + patch_create_container({CpuSet{0, 1, 7}, {}})));
   api::CreateContainerRequest expected = original;
   expected.mutable_config()->mutable_linux()->mutable_resources()->set_cpuset_cpus("0-1,7");
   EXPECT_EQ(merged.DebugString(), expected.DebugString());
   EXPECT_EQ(merged.config().linux().resources().cpuset_mems(), "1") << "no mems given: they stay";
-  ASSERT_TRUE(merged.ParseFromString(bytes + patch_create_container(CpuSet{0}, NodeSet{0, 2})));
+  ASSERT_TRUE(merged.ParseFromString(bytes + patch_create_container({CpuSet{0}, NodeSet{0, 2}})));
   EXPECT_EQ(merged.config().linux().resources().cpuset_mems(), "0,2");
 }
 
@@ -280,7 +280,7 @@ TEST(PatchCreateContainer, AddsVariablesAndAnnotationsBehindThePods) {
   api::CreateContainerRequest merged;
   ASSERT_TRUE(merged.ParseFromString(
       original.SerializeAsString() +
-      patch_create_container(CpuSet{0}, {}, {{{"A", "1"}, {"B", "x y"}}, {{"topolet.test/note", "yes"}}})));
+      patch_create_container({CpuSet{0}, {}}, {{{"A", "1"}, {"B", "x y"}}, {{"topolet.test/note", "yes"}}})));
   const int before = original.config().envs_size();
   ASSERT_EQ(merged.config().envs_size(), before + 2);
   EXPECT_EQ(merged.config().envs(before).key(), "A");
@@ -291,7 +291,7 @@ TEST(PatchCreateContainer, AddsVariablesAndAnnotationsBehindThePods) {
 
 TEST(PatchCreateContainer, GivesACpusetToAContainerWithoutALinuxSection) {
   api::CreateContainerRequest merged;
-  ASSERT_TRUE(merged.ParseFromString(minimal_create().SerializeAsString() + patch_create_container(CpuSet{3}, {})));
+  ASSERT_TRUE(merged.ParseFromString(minimal_create().SerializeAsString() + patch_create_container({CpuSet{3}, {}})));
   EXPECT_EQ(merged.config().linux().resources().cpuset_cpus(), "3");
   EXPECT_EQ(merged.config().metadata().name(), "web");
 }
@@ -302,7 +302,7 @@ TEST(PatchUpdate, ChangesTheCpusetAndNothingElse) {
   original.mutable_linux()->set_cpu_shares(512);
   original.mutable_linux()->set_cpuset_cpus("9");
   api::UpdateContainerResourcesRequest merged;
-  const std::string patch = patch_update_container_resources(CpuSet{0, 1}, NodeSet{1});
+  const std::string patch = patch_update_container_resources({CpuSet{0, 1}, NodeSet{1}});
   ASSERT_TRUE(merged.ParseFromString(original.SerializeAsString() + patch));
   original.mutable_linux()->set_cpuset_cpus("0-1");
   original.mutable_linux()->set_cpuset_mems("1");
@@ -313,17 +313,56 @@ TEST(PatchQuota, SetsTheQuotaAndItsPeriodOnlyWhereThereIsOne) {
   const std::string create = guaranteed_create().SerializeAsString();
   api::CreateContainerRequest merged;
   ASSERT_TRUE(
-      merged.ParseFromString(create + patch_create_container(CpuSet{0}, {}, {}, operations::CfsQuota{-1, 50000})));
+      merged.ParseFromString(create + patch_create_container({CpuSet{0}, {}, operations::CfsQuota{-1, 50000}})));
   EXPECT_EQ(merged.config().linux().resources().cpu_quota(), -1);
   EXPECT_EQ(merged.config().linux().resources().cpu_period(), 50000);
-  ASSERT_TRUE(merged.ParseFromString(create + patch_create_container(CpuSet{0}, {})));
+  ASSERT_TRUE(merged.ParseFromString(create + patch_create_container({CpuSet{0}, {}})));
   EXPECT_EQ(merged.config().linux().resources().cpu_quota(), 200000);
 
   api::UpdateContainerResourcesRequest update;
   update.mutable_linux()->set_cpu_quota(300000);
-  const std::string patch = patch_update_container_resources(CpuSet{0}, {}, operations::CfsQuota{-1, 100000});
+  const std::string patch = patch_update_container_resources({CpuSet{0}, {}, operations::CfsQuota{-1, 100000}});
   ASSERT_TRUE(update.ParseFromString(update.SerializeAsString() + patch));
   EXPECT_EQ(update.linux().cpu_quota(), -1);
+}
+
+TEST(PatchUnified, AddsFilesOfTheCgroupBesideThePods) {
+  api::CreateContainerRequest create = guaranteed_create();
+  (*create.mutable_config()->mutable_linux()->mutable_resources()->mutable_unified())["memory.min"] = "4096";
+  const operations::ContainerCpuset set{CpuSet{0}, {}, std::nullopt, {{"memory.high", "1048576"}}};
+  api::CreateContainerRequest merged;
+  ASSERT_TRUE(merged.ParseFromString(create.SerializeAsString() + patch_create_container(set)));
+  const auto& unified = merged.config().linux().resources().unified();
+  EXPECT_EQ(unified.size(), 2U);
+  EXPECT_EQ(unified.at("memory.high"), "1048576");
+  EXPECT_EQ(unified.at("memory.min"), "4096");
+  api::UpdateContainerResourcesRequest update;
+  ASSERT_TRUE(update.ParseFromString(make_update_container_resources("c1", set)));
+  EXPECT_EQ(update.linux().unified().at("memory.high"), "1048576");
+  EXPECT_EQ(update.linux().cpuset_cpus(), "0");
+}
+
+TEST(ReadRequests, TellWhichFilesOfTheCgroupTheySet) {
+  api::CreateContainerRequest create = guaranteed_create();
+  (*create.mutable_config()->mutable_linux()->mutable_resources()->mutable_unified())["memory.high"] = "7";
+  EXPECT_EQ(read_create_container(create.SerializeAsString(), {})->kubelet_unified,
+            (SharedStringMap{{"memory.high", "7"}}));
+  api::UpdateContainerResourcesRequest update;
+  update.set_container_id("c1");
+  (*update.mutable_linux()->mutable_unified())["memory.high"] = "8";
+  EXPECT_EQ(read_update_container_resources(update.SerializeAsString())->unified,
+            (SharedStringMap{{"memory.high", "8"}}));
+}
+
+TEST(PatchCreateContainer, NamesTheRdtClassAsRuntimesReadIt) {
+  api::CreateContainerRequest merged;
+  placement::AddedFields added;
+  added.rdt_class = "gold";
+  added.tags = {{"pools/pool", "large"}};
+  ASSERT_TRUE(
+      merged.ParseFromString(minimal_create().SerializeAsString() + patch_create_container({CpuSet{3}, {}}, added)));
+  ASSERT_EQ(merged.config().annotations_size(), 1) << "tags are for topolet itself";
+  EXPECT_EQ(merged.config().annotations().at("io.kubernetes.cri.rdt-class"), "gold");
 }
 
 TEST(ApplyUpdate, NotesThePeriodOfTheLimit) {

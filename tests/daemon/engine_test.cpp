@@ -35,7 +35,7 @@ TEST(Engine, AppendsItsPatchToTheUntouchedRequest) {
   rig.run({.pod = "a"});
   const auto calls = rig.runtime().recorder().calls("CreateContainer");
   ASSERT_EQ(calls.size(), 1U);
-  const std::string patch = cri::patch_create_container(CpuSet::range(0, 3), {});
+  const std::string patch = cri::patch_create_container({CpuSet::range(0, 3), {}});
   const std::string& sent = calls[0].messages.at(0);
   ASSERT_GT(sent.size(), patch.size());
   EXPECT_EQ(sent.substr(sent.size() - patch.size()), patch);

@@ -35,9 +35,9 @@ inline placement::Demand full_demand(std::int64_t unit) {
 /// With an environment, which is the one thing that is never kept.
 inline placement::Workload full_workload() {
   placement::Workload workload;
-  auto& [key, pod_name, pod_namespace, runtime_handler, qos, demand, kubelet_cpus, kubelet_mems, devices, cdi_devices,
-         env, pod_labels, pod_annotations, annotations, settings, pod_demand, pod_nodes, used_devices, tags,
-         made_by_kubelet] = workload;
+  auto& [key, pod_name, pod_namespace, runtime_handler, qos, demand, kubelet_cpus, kubelet_mems, kubelet_unified,
+         devices, cdi_devices, env, pod_labels, pod_annotations, annotations, settings, pod_demand, pod_nodes,
+         used_devices, tags, made_by_kubelet] = workload;
   key = full_key();
   pod_name = "shop-0";
   pod_namespace = "default";
@@ -46,6 +46,7 @@ inline placement::Workload full_workload() {
   demand = full_demand(1000);
   kubelet_cpus = CpuSet{1, 5};
   kubelet_mems = NodeSet{1};
+  kubelet_unified = {{"memory.min", "4096"}};
   devices = {"/dev/a", "/dev/b"};
   cdi_devices = {"vendor.com/gpu=0"};
   env = {{"TOKEN", "secret"}};
@@ -68,8 +69,10 @@ inline placement::Placement full_placement(std::uint32_t first) {
   cpus = CpuSet{first, first + 70};
   withheld = CpuSet{first + 1};
   mems = NodeSet{first};
-  auto& [env, annotations, tags] = added;
+  auto& [env, annotations, tags, unified, rdt_class] = added;
   tags = {{"pools/pool", "small"}};
+  unified = {{"memory.high", "1048576"}};
+  rdt_class = "gold";
   env = {{"CUDA_VISIBLE_DEVICES", "0"}};
   annotations = {{"placed", "yes"}};
   return placement;
@@ -91,7 +94,7 @@ inline Allocation full_allocation(std::int64_t number) {
   Allocation allocation;
   auto& [workload, placement, within, vacating, vacating_alone, conflict, phase, phase_since, doubt_since, stopping,
          container_id, generation, decision, reason, preferred, arrived_cpus, evaluated_cpus, restricted, nodes,
-         squeeze, seen_on, overlapped, overruled, hand, stuck, quota, adopted] = allocation;
+         squeeze, seen_on, overlapped, overruled, hand, stuck, quota, unified, adopted] = allocation;
   workload = full_workload();
   placement = full_placement(4);
   within = CpuSet::range(4, 9);
@@ -128,6 +131,7 @@ inline Allocation full_allocation(std::int64_t number) {
   next_trial = std::chrono::milliseconds(1700000000007);
   trials = 3;
   quota = QuotaState::kGivenBack;
+  unified = {{"memory.high", "1048576"}};
   adopted = true;
   return allocation;
 }

@@ -113,12 +113,16 @@ Allocation stored_allocation() {
 /// As a topoletd had it that knew no tags.
 store::Columns encode_before_sixteen() {
   const store::Columns columns = encode(full_allocation(1));
-  return with(columns, "added", without(text_of(columns, "added"), {"tags"}));
+  return with(columns, "added", without(text_of(columns, "added"), {"tags", "unified", "rdt_class"}));
 }
 
 void forget_version_sixteen(Allocation& allocation) {
   allocation.workload.tags = {};
+  allocation.workload.kubelet_unified = {};
   allocation.placement.added.tags = {};
+  allocation.placement.added.unified = {};
+  allocation.placement.added.rdt_class = {};
+  allocation.unified = {};
   allocation.adopted = false;
 }
 

@@ -20,14 +20,17 @@ class ScriptedCall final : public cri::Call {
   std::string_view method() const override { return cri::parse_method(path_).name; }
   const std::string& request() const override { return request_; }
   bool cancelled() const override { return false; }
-  void forward(std::string /*patch*/, std::function<void(const cri::RuntimeResponse&)> on_response) override {
+  void forward(std::string patch, std::function<void(const cri::RuntimeResponse&)> on_response) override {
     is_forwarded_ = true;
+    patch_ = std::move(patch);
     on_response_ = std::move(on_response);
   }
   void finish() override { kubelet_answer_ = from_runtime_; }
   void reject(const Error& error) override { kubelet_answer_ = cri::RuntimeResponse{error.code, error.message, {}}; }
 
   bool is_forwarded() const { return is_forwarded_; }
+  /// What is appended to the request.
+  const std::string& patch() const { return patch_; }
   void answer(cri::RuntimeResponse answer) {
     from_runtime_ = std::move(answer);
     std::exchange(on_response_, nullptr)(from_runtime_);
@@ -41,6 +44,7 @@ class ScriptedCall final : public cri::Call {
   const std::string path_;
   const std::string request_;
   bool is_forwarded_ = false;
+  std::string patch_;
   std::function<void(const cri::RuntimeResponse&)> on_response_;
   cri::RuntimeResponse from_runtime_;
   std::optional<cri::RuntimeResponse> kubelet_answer_;

@@ -154,7 +154,7 @@ Judgement judge_create_container(const std::string& bytes) {
   };
   for (const NodeSet& mems : {NodeSet{}, kMems}) {
     if (!result.violation.empty()) break;
-    result.violation = patch_violation(bytes, full, cri::patch_create_container(kCpus, mems), kCpus, mems, resources);
+    result.violation = patch_violation(bytes, full, cri::patch_create_container({kCpus, mems}), kCpus, mems, resources);
   }
   return result;
 }
@@ -182,7 +182,7 @@ Judgement judge_update_container_resources(const std::string& bytes) {
   };
   for (const NodeSet& mems : {NodeSet{}, kMems}) {
     if (!result.violation.empty()) break;
-    const std::string patch = cri::patch_update_container_resources(kCpus, mems);
+    const std::string patch = cri::patch_update_container_resources({kCpus, mems});
     result.violation = patch_violation(bytes, full, patch, kCpus, mems, resources);
   }
   return result;

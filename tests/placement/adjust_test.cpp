@@ -104,6 +104,55 @@ TEST(DecideAdjust, PutsTheTagsOfAPolicyInThePlaceOfThoseItSetBefore) {
   EXPECT_FALSE(node.ask(workload).tags.has_value()) << "they stay";
 }
 
+/// As policies say it, one each, and what becomes of it.
+class FilesAndClasses : public ::testing::Test {
+ protected:
+  void say(const std::string& name, const std::string& memory_high, const std::string& rdt_class = "") {
+    Adjustment adjustment;
+    if (!memory_high.empty()) adjustment.added.unified = {{"memory.high", memory_high}};
+    adjustment.added.rdt_class = rdt_class;
+    node_.votes.push_back({std::make_shared<Adjuster>(name, std::move(adjustment)), 1, false});
+  }
+
+  TestNode node_{"numa:1 core:2 pu:1"};
+  Workload workload_ = besteffort("web");
+};
+
+TEST_F(FilesAndClasses, AreThoseOfTheFirstPolicyThatNamesSome) {
+  say("a", "4096", "gold");
+  say("b", "8192", "silver");
+  const Decision decision = node_.ask(workload_);
+  EXPECT_EQ(decision.unified, (SharedStringMap{{"memory.high", "4096"}}));
+  EXPECT_EQ(decision.placement.added.rdt_class, "gold");
+  EXPECT_EQ(decision.verdicts.dropped,
+            (std::vector<std::string>{"b: cgroup file memory.high: another plugin has set it",
+                                      "b: RDT class silver: another plugin has set one"}));
+}
+
+TEST_F(FilesAndClasses, AreThePodsWhereItNamesSome) {
+  workload_.kubelet_unified = {{"memory.high", "1"}};
+  workload_.pod_annotations = {{"rdt.resources.beta.kubernetes.io/container.web", "bronze"}};
+  say("a", "4096", "gold");
+  const Decision decision = node_.ask(workload_);
+  EXPECT_TRUE(decision.unified.empty());
+  EXPECT_EQ(decision.placement.added, AddedFields());
+  EXPECT_EQ(decision.verdicts.dropped, (std::vector<std::string>{"a: cgroup file memory.high: the pod sets it itself",
+                                                                 "a: RDT class gold: the pod sets one itself"}));
+}
+
+TEST_F(FilesAndClasses, StayWithinTheMemoryLimit) {
+  workload_.demand.memory_limit_bytes = 8192;
+  say("a", "8193");
+  say("b", "8192");
+  const Decision decision = node_.ask(workload_);
+  EXPECT_EQ(decision.unified, (SharedStringMap{{"memory.high", "8192"}}));
+  EXPECT_EQ(decision.verdicts.dropped,
+            (std::vector<std::string>{"a: memory.high: it would be more than the memory limit"}));
+  node_.votes.clear();
+  say("a", "max");
+  EXPECT_EQ(node_.ask(workload_).unified, (SharedStringMap{{"memory.high", "max"}}));
+}
+
 TEST(DecideAdjust, KeepsMemoryOffNodesThatHaveNone) {
   TestNode node("numa:2 core:2 pu:1");
   auto without = std::make_shared<topology::Topology>(*node.topology);

@@ -122,6 +122,26 @@ TEST_F(Lively, IsRefusedTagsThatMakeNoSense) {
   EXPECT_EQ(adjust_error("tag-not-utf8"), begin + "tag NAME is not UTF-8");
 }
 
+TEST_F(Lively, SetsFilesOfTheCgroupAndAnRdtClass) {
+  const auto adjustment = adjust("files");
+  ASSERT_TRUE(adjustment) << adjustment.error().message;
+  EXPECT_THAT(adjustment->added.unified, ElementsAre(std::pair("memory.high", "4096")));
+  EXPECT_EQ(adjustment->added.rdt_class, "value");
+}
+
+TEST_F(Lively, IsRefusedFilesAndClassesThatMakeNoSense) {
+  const std::string begin = "lively: adjust gave an invalid answer: ";
+  EXPECT_EQ(adjust_error("file-unsupported"), "answered");
+  for (const char* value : {"4k", "-1", "0", "", "+1", "99999999999999999999", " 1", "maximum"})
+    EXPECT_EQ(adjust_error(std::string("=") + value), begin + "unified memory.high is neither bytes nor 'max'");
+  for (const char* value : {"max", "1", "9223372036854775807"})
+    EXPECT_EQ(adjust_error(std::string("=") + value), "answered") << value;
+  EXPECT_EQ(adjust_error("file-twice"), begin + "unified memory.high is set twice");
+  EXPECT_EQ(adjust_error("class-twice"), begin + "rdt_class is set twice");
+  EXPECT_EQ(adjust_error("class-unnamed"), begin + "rdt_class has no name");
+  EXPECT_EQ(adjust_error("class-unprintable"), begin + "rdt_class is not printable");
+}
+
 TEST_F(Lively, MayNotSetAnnotationsOfOthers) {
   const auto refusal = [](const std::string& key) {
     return "lively: adjust gave an invalid answer: annotation " + key + " is not a plugin's to set";

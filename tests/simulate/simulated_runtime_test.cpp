@@ -35,7 +35,7 @@ class RuntimeTest : public testing::Test {
   /// As the daemon forwards it.
   std::string create(const std::string& line, const CpuSet& cpus, const NodeSet& mems) {
     request_ = create_request(operation(line), pod_, 0, kRules.memory_total_bytes);
-    const std::string sent = request_ + cri::patch_create_container(cpus, mems);
+    const std::string sent = request_ + cri::patch_create_container({cpus, mems});
     return id_of(runtime_.answer("CreateContainer", sent, Caller::kKubelet));
   }
   operations::ContainerDetail detail(const std::string& id) {
@@ -77,7 +77,7 @@ TEST_F(RuntimeTest, RunsAContainerWhereTheLastUpdateSaid) {
   ASSERT_THAT(runtime_.running(), SizeIs(1));
   EXPECT_EQ(runtime_.running()[0].pod, "p");
   EXPECT_EQ(runtime_.running()[0].cpus, (CpuSet{2, 3}));
-  const std::string update = cri::make_update_container_resources(id, {5}, {0});
+  const std::string update = cri::make_update_container_resources(id, {CpuSet{5}, NodeSet{0}});
   EXPECT_EQ(runtime_.answer("UpdateContainerResources", update, Caller::kDaemon).code, Code::kOk);
   EXPECT_EQ(runtime_.running()[0].cpus, CpuSet{5});
   EXPECT_EQ(detail(id).spec_mems, NodeSet{0});
@@ -101,7 +101,7 @@ TEST_F(RuntimeTest, RefusesOneUpdateOfTheDaemonsOwnAndNoneOfTheKubelets) {
   run_pod(kBurstable);
   const std::string id = create(kMain, {2, 3}, {});
   runtime_.set_next_own_update(NextResponse::kRefuse);
-  const std::string update = cri::make_update_container_resources(id, {5}, {});
+  const std::string update = cri::make_update_container_resources(id, {CpuSet{5}, {}});
   EXPECT_EQ(runtime_.answer("UpdateContainerResources", update, Caller::kKubelet).code, Code::kOk);
   EXPECT_EQ(runtime_.answer("UpdateContainerResources", update, Caller::kDaemon).code, Code::kUnknown);
   EXPECT_EQ(runtime_.answer("UpdateContainerResources", update, Caller::kDaemon).code, Code::kOk);

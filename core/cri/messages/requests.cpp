@@ -38,18 +38,18 @@ Result<Bounds> read_bounds(const lens::Resources& resources, std::string_view me
   return Bounds{*std::move(cpus), *std::move(mems)};
 }
 
-void set_told(const CpuSet& cpus, const NodeSet& mems, const std::optional<operations::CfsQuota>& quota,
-              lens::Resources& resources) {
-  resources.set_cpuset_cpus(cpus.to_string());
-  if (!mems.empty()) resources.set_cpuset_mems(mems.to_string());
-  if (!quota) return;
-  resources.set_cpu_quota_us(quota->quota_us);
-  resources.set_cpu_period_us(quota->period_us);
-}
-
 void add_entry(const std::string& key, const std::string& value, lens::Entry& entry) {
   entry.set_key(key);
   entry.set_value(value);
+}
+
+void set_told(const operations::ContainerCpuset& set, lens::Resources& resources) {
+  resources.set_cpuset_cpus(set.cpus.to_string());
+  if (!set.mems.empty()) resources.set_cpuset_mems(set.mems.to_string());
+  for (const auto& [file, value] : set.unified) add_entry(file, value, *resources.add_unified());
+  if (!set.quota) return;
+  resources.set_cpu_quota_us(set.quota->quota_us);
+  resources.set_cpu_period_us(set.quota->period_us);
 }
 
 Result<std::string> read_new_id(const std::string& response, std::string_view message_name) {
@@ -114,6 +114,7 @@ Result<placement::Workload> read_create_container(const std::string& request, co
   }
   workload.kubelet_cpus = std::move(bounds->cpus);
   workload.kubelet_mems = std::move(bounds->mems);
+  workload.kubelet_unified = map_of(resources.unified());
   for (const lens::Device& device : config.devices()) workload.devices.push_back(device.host_path());
   for (const lens::CdiDevice& device : config.cdi_devices()) workload.cdi_devices.push_back(device.name());
   for (const lens::Entry& env : config.envs()) workload.env.emplace_back(env.key(), env.value());
@@ -148,6 +149,7 @@ Result<operations::ResourceUpdate> read_update_container_resources(const std::st
   update.oom_score_adj = resources.oom_score_adj();
   update.hugepage_limit_bytes = raw_of(resources).hugepage_limit_bytes;
   update.has_linux = parsed->has_linux();
+  update.unified = map_of(resources.unified());
   return update;
 }
 
@@ -157,25 +159,24 @@ Result<std::string> read_target_id(const std::string& request) {
   return parsed->id();
 }
 
-std::string patch_create_container(const CpuSet& cpus, const NodeSet& mems, const placement::AddedFields& added,
-                                   const std::optional<operations::CfsQuota>& quota) {
+std::string patch_create_container(const operations::ContainerCpuset& set, const placement::AddedFields& added) {
   lens::CreateContainerRequest patch;
   for (const auto& [name, value] : added.env) add_entry(name, value, *patch.mutable_config()->add_envs());
   for (const auto& [key, value] : added.annotations) add_entry(key, value, *patch.mutable_config()->add_annotations());
-  set_told(cpus, mems, quota, *patch.mutable_config()->mutable_linux()->mutable_resources());
+  if (!added.rdt_class.empty())
+    add_entry(placement::kRdtClassAnnotation, added.rdt_class, *patch.mutable_config()->add_annotations());
+  set_told(set, *patch.mutable_config()->mutable_linux()->mutable_resources());
   return patch.SerializeAsString();
 }
 
-std::string patch_update_container_resources(const CpuSet& cpus, const NodeSet& mems,
-                                             const std::optional<operations::CfsQuota>& quota) {
-  return make_update_container_resources({}, cpus, mems, quota);
+std::string patch_update_container_resources(const operations::ContainerCpuset& set) {
+  return make_update_container_resources({}, set);
 }
 
-std::string make_update_container_resources(const std::string& container_id, const CpuSet& cpus, const NodeSet& mems,
-                                            const std::optional<operations::CfsQuota>& quota) {
+std::string make_update_container_resources(const std::string& container_id, const operations::ContainerCpuset& set) {
   lens::UpdateContainerResourcesRequest request;
   request.set_container_id(container_id);
-  set_told(cpus, mems, quota, *request.mutable_linux());
+  set_told(set, *request.mutable_linux());
   return request.SerializeAsString();
 }
 

@@ -16,6 +16,7 @@
 #include "core/base/index_set.hpp"
 #include "core/base/result.hpp"
 #include "core/operations/container.hpp"
+#include "core/operations/container_cpuset.hpp"
 #include "core/placement/placement.hpp"
 #include "core/placement/workload.hpp"
 
@@ -42,17 +43,14 @@ Result<operations::ContainerDetail> read_container_status(const std::string& res
                                                           const operations::DemandRules& rules);
 
 // Patches: serialized messages to be appended to the original bytes.
-/// Sets linux.resources.cpuset_cpus, and cpuset_mems unless `mems` is empty, of a CreateContainerRequest, and cpu_quota
-/// and cpu_period if there is a `quota`; adds `added` behind what it has.
-std::string patch_create_container(const CpuSet& cpus, const NodeSet& mems, const placement::AddedFields& added = {},
-                                   const std::optional<operations::CfsQuota>& quota = std::nullopt);
+/// Sets linux.resources.cpuset_cpus of a CreateContainerRequest, cpuset_mems unless there are none, cpu_quota and
+/// cpu_period if there is a quota, and the entries of unified; adds `added` behind what it has.
+std::string patch_create_container(const operations::ContainerCpuset& set, const placement::AddedFields& added = {});
 /// The same of an UpdateContainerResourcesRequest.
-std::string patch_update_container_resources(const CpuSet& cpus, const NodeSet& mems,
-                                             const std::optional<operations::CfsQuota>& quota = std::nullopt);
+std::string patch_update_container_resources(const operations::ContainerCpuset& set);
 
 // Requests of our own.
-std::string make_update_container_resources(const std::string& container_id, const CpuSet& cpus, const NodeSet& mems,
-                                            const std::optional<operations::CfsQuota>& quota = std::nullopt);
+std::string make_update_container_resources(const std::string& container_id, const operations::ContainerCpuset& set);
 std::string make_container_status(const std::string& container_id);  // verbose
 
 }  // namespace topolet::cri

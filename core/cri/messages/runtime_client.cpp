@@ -70,8 +70,7 @@ RuntimeClient::~RuntimeClient() = default;
 void RuntimeClient::update(const std::string& container_id, const operations::ContainerCpuset& set,
                            std::function<void(Status)> done) {
   std::string what = "UpdateContainerResources of container " + container_id;
-  channel_->call({"UpdateContainerResources",
-                  make_update_container_resources(container_id, set.cpus, set.mems, set.quota), kUpdateTimeout},
+  channel_->call({"UpdateContainerResources", make_update_container_resources(container_id, set), kUpdateTimeout},
                  [what = std::move(what), done = std::move(done)](const RuntimeResponse& answer) {
                    if (answer.code == Code::kOk) return done(Status());
                    done(error_naming(what, answer.code, answer.message));

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "core/base/log.hpp"
@@ -16,6 +17,13 @@ constexpr std::chrono::milliseconds kRecheckDelay{20};
 /// anybody waits for neighbours.
 constexpr std::chrono::seconds kLateUpdates{2};
 static_assert(kLateUpdates < kNeighboursTimeoutInTurn);
+
+bool has_all(const SharedStringMap& files, const SharedStringMap& wanted) {
+  return std::all_of(wanted.begin(), wanted.end(), [&files](const auto& file) {
+    const auto known = files.find(file.first);
+    return known != files.end() && known->second == file.second;
+  });
+}
 
 }  // namespace
 
@@ -429,7 +437,8 @@ void Mover::commit_move(const Allocation& before, const PlanMove& plan_move,
   placement::Placement& placement = plan->decision.placement;
   retain_memory_nodes(before, deps_.committer.rules(), placement);
   placement.added = {};  // counts at its creation only
-  const bool stays = placement == before.placement && plan->decision.within == before.within;
+  const bool stays = placement == before.placement && plan->decision.within == before.within &&
+                     has_all(before.unified, plan->decision.unified);
   if (stays && plan->squeeze == before.squeeze) return done(false);
   const placement::ContainerKey key = before.workload.key;
   const Allocation before_move = *deps_.committer.ledger().find(key);

@@ -61,6 +61,7 @@ void UpdateContainerResources::decide(const Allocation& with_environment) {
 std::optional<Event> UpdateContainerResources::choose_event(const Allocation& before) {
   placement::Workload requested = before.workload;
   requested.demand = apply_update(requested.demand, update_, deps_.demand_rules);
+  if (!update_.unified.empty()) requested.kubelet_unified = update_.unified;
   requested.pod_nodes = deps_.ledger().nodes_of_pod(requested.key.pod_uid, requested.key.sandbox_id);
   placement::Workload with_kubelet_cpuset = requested;
   if (!update_.cpus.empty()) with_kubelet_cpuset.kubelet_cpus = update_.cpus;

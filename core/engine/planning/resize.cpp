@@ -25,9 +25,11 @@ bool is_exclusive_by_topolet(const Allocation& allocation) {
 Event keep_its_cpus(const Placer& placer, const Allocation& before, const placement::Workload& requested) {
   const std::uint32_t cpus = exclusive_cpus_for(requested, placer.rules());
   const bool later = !is_exclusive_by_topolet(before) && cpus > 0 && before.workload.kubelet_cpus.empty();
-  return event::DemandChanged{
+  event::DemandChanged changed{
       requested.key, requested.demand,
       later ? "new resources; it gets exclusive CPUs when it is next created" : "new resources; it keeps its CPUs"};
+  changed.kubelet_unified = requested.kubelet_unified;
+  return changed;
 }
 
 PlannedResize change_memory(const Placer& placer, const Ledger& ledger, const Allocation& before,
@@ -36,8 +38,10 @@ PlannedResize change_memory(const Placer& placer, const Ledger& ledger, const Al
   if (!decided) return keep_its_cpus(placer, before, requested);
   if (decided->decision.denied) return std::move(decided->decision);
   const std::string reason = "new resources; it keeps its CPUs; " + decided->decision.reason;
-  return Event(event::DemandChanged{requested.key, requested.demand, reason, std::move(decided->decision),
-                                    std::move(decided->yielding)});
+  event::DemandChanged changed{requested.key, requested.demand, reason, std::move(decided->decision),
+                               std::move(decided->yielding)};
+  changed.kubelet_unified = requested.kubelet_unified;
+  return Event(std::move(changed));
 }
 
 /// One that has others in place of CPUs that are away goes on waiting for these: for as many as it still has others.

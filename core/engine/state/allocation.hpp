@@ -129,7 +129,8 @@ struct Allocation {
   std::optional<Hand> hand;
   std::optional<Stuck> stuck;
   QuotaState quota = QuotaState::kAsAsked;
-  bool adopted = false;  ///< it was found: topolet did not see its creation
+  SharedStringMap unified;  ///< the files of its cgroup v2 that policies have set
+  bool adopted = false;     ///< it was found: topolet did not see its creation
 
   bool is_exclusive() const { return placement.mode == placement::Mode::kExclusive; }
   /// It had to leave CPUs of its own, and returns to them when it can.

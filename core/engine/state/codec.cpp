@@ -61,13 +61,19 @@ void read(const Json& json, placement::Demand& demand) {
 }
 
 Json json_of(const placement::AddedFields& added) {
-  return {{"env", added.env}, {"annotations", added.annotations}, {"tags", added.tags}};
+  return {{"env", added.env},
+          {"annotations", added.annotations},
+          {"tags", added.tags},
+          {"unified", added.unified},
+          {"rdt_class", added.rdt_class}};
 }
 
 void read(const Json& json, placement::AddedFields& added) {
   json.at("env").get_to(added.env);
   json.at("annotations").get_to(added.annotations);
   json.at("tags").get_to(added.tags);
+  json.at("unified").get_to(added.unified);
+  json.at("rdt_class").get_to(added.rdt_class);
 }
 
 template <class Set>

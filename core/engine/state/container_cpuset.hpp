@@ -6,6 +6,7 @@
 #include "core/base/index_set.hpp"
 #include "core/engine/state/allocation.hpp"
 #include "core/engine/state/cfs_quota.hpp"
+#include "core/engine/state/unified_files.hpp"
 #include "core/operations/container_cpuset.hpp"
 
 namespace topolet::engine {
@@ -13,7 +14,7 @@ namespace topolet::engine {
 using operations::ContainerCpuset;
 
 inline ContainerCpuset desired_cpuset_of(const Allocation& allocation) {
-  return {allocation.placement.cpus, allocation.placement.mems, quota_to_tell(allocation)};
+  return {allocation.placement.cpus, allocation.placement.mems, quota_to_tell(allocation), unified_to_tell(allocation)};
 }
 
 /// Returns the cpuset that a container may be told if its newest durable set is `durable` and `now` is its newest
@@ -29,7 +30,7 @@ inline std::optional<ContainerCpuset> agreed_cpuset(const ContainerCpuset& durab
   const CpuSet cpus = durable.cpus & newest.cpus;
   const bool is_enough = now.follows_pool() ? !cpus.empty() : cpus == durable.cpus;
   if (!is_enough) return std::nullopt;
-  return ContainerCpuset{cpus, durable.mems & newest.mems, durable.quota};
+  return ContainerCpuset{cpus, durable.mems & newest.mems, durable.quota, durable.unified};
 }
 
 }  // namespace topolet::engine

@@ -130,8 +130,9 @@ struct DemandChanged {
   placement::Demand demand;
   std::string reason;
   std::optional<placement::Decision> on_memory = {};
-  std::vector<placement::ContainerKey> yielding = {};  ///< as in Plan
-  std::optional<placement::Qos> qos = {};              ///< what it turned out to be, of one that was unknown
+  std::vector<placement::ContainerKey> yielding = {};   ///< as in Plan
+  std::optional<placement::Qos> qos = {};               ///< what it turned out to be, of one that was unknown
+  std::optional<SharedStringMap> kubelet_unified = {};  ///< as in Workload; none: as before
 };
 /// It is placed anew. `audit_event`: kReplaced, kResized or kConflict.
 struct Moved {

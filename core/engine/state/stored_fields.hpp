@@ -30,6 +30,7 @@ void for_each_field_of_allocation(Of& allocation, Field field) {
   field("hugepages", workload.demand.hugepage_limit_bytes);
   field("kubelet_cpus", workload.kubelet_cpus);
   field("kubelet_mems", workload.kubelet_mems);
+  field("kubelet_unified", workload.kubelet_unified);
   field("devices", workload.devices);
   field("cdi_devices", workload.cdi_devices);
   field("pod_labels", workload.pod_labels);
@@ -68,6 +69,7 @@ void for_each_field_of_allocation(Of& allocation, Field field) {
   field("hand", allocation.hand);
   field("stuck", allocation.stuck);
   field("quota", allocation.quota);
+  field("unified", allocation.unified);
   field("adopted", allocation.adopted);
 }
 

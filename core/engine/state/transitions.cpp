@@ -8,6 +8,7 @@
 #include "core/engine/state/end_transitions.hpp"
 #include "core/engine/state/machine_transitions.hpp"
 #include "core/engine/state/observation_transitions.hpp"
+#include "core/engine/state/unified_files.hpp"
 #include "core/placement/container_notes.hpp"
 #include "core/placement/reason_codes.hpp"
 
@@ -110,6 +111,7 @@ Allocation Transitions::allocation_for(const placement::Workload& workload, cons
   const placement::Decision& decision = plan.decision;
   after.workload = workload;
   placement::take_over_notes(decision, after.workload);
+  after.unified = with_files(after.unified, decision.unified);
   after.placement = decision.placement;
   if (after.is_bound()) after.placement.added = {};  // counts at its creation only
   after.within = decision.within;
@@ -160,11 +162,11 @@ void Transitions::operator()(const event::CreateAdmitted& event) {
     }
   }
   Allocation asked = allocation_for(event.workload, event.plan);
+  asked.unified = event.plan.decision.unified;
   asked.adopted = false;
   // A create that is in doubt and decided anew is in doubt since then.
-  if (const Allocation* earlier = ledger_.find(key); earlier != nullptr && !earlier->is_bound()) {
+  if (const Allocation* earlier = ledger_.find(key); earlier != nullptr && !earlier->is_bound())
     asked.doubt_since = earlier->doubt_since;
-  }
   draft_.put(std::move(asked), audit_of(event.plan.decision, audit_event_of(event.plan.decision)), supersedes);
   if (event.keeps_pod_together) keep_pod_nodes(event.workload, event.plan.decision.nodes);
   Pod pod = draft_.pod_of(event.workload);
@@ -342,18 +344,19 @@ void Transitions::operator()(const event::PodSeen& event) {
 
 void Transitions::operator()(const event::DemandChanged& event) {
   const Allocation* before = draft_.find(event.key);
-  const placement::Qos qos = event.qos.value_or(before == nullptr ? placement::Qos::kUnknown : before->workload.qos);
-  if (before == nullptr || (before->workload.demand == event.demand && before->workload.qos == qos)) return;
+  if (before == nullptr) return;
   Allocation after = *before;
-  after.workload.qos = qos;
-  for (const placement::ContainerKey& key : event.yielding) draft_.end(key, "yielded");
   after.workload.demand = event.demand;
-  if (!event.on_memory) {
+  if (event.qos) after.workload.qos = *event.qos;
+  if (event.kubelet_unified) after.workload.kubelet_unified = *event.kubelet_unified;
+  if (after.workload == before->workload) return;
+  for (const placement::ContainerKey& key : event.yielding) draft_.end(key, "yielded");
+  if (!event.on_memory)
     return draft_.put(std::move(after),
                       audit_with_code(AuditEvent::kResized, event.reason, reason_code::kDemandChanged));
-  }
   after.placement.mems = event.on_memory->placement.mems;
   placement::take_over_notes(*event.on_memory, after.workload);
+  after.unified = with_files(after.unified, event.on_memory->unified);
   after.reason = event.reason;
   AuditEntry audit = audit_of(*event.on_memory, AuditEvent::kResized);
   audit.reason = event.reason;
@@ -411,6 +414,7 @@ void Transitions::operator()(const event::ChangeReverted& event) {
   after.restricted = before.restricted;
   after.nodes = before.nodes;
   after.squeeze = before.squeeze;
+  after.unified = before.unified;
   after.vacating |= before.vacating;
   after.vacating_alone = before.vacating_alone;
   draft_.put(std::move(after), audit_with_code(before.conflict ? AuditEvent::kConflict : AuditEvent::kReplaced,
@@ -433,23 +437,20 @@ void Transitions::operator()(const event::Converged& event) {
 void Transitions::operator()(const event::Adopted& event) {
   draft_.set_cause(event.workload.key);
   for (const placement::ContainerKey& key : event.overruled) draft_.end(key, "overruled");
-  if (const Allocation* own = ledger_.find_kept(event.workload.key); own != nullptr) {
+  if (const Allocation* own = ledger_.find_kept(event.workload.key); own != nullptr)
     draft_.end(placement::ContainerKey(own->workload.key), "superseded");
-  }
   ends_.note_made(event.workload);
   apply_moves(event.plan);
   placement::Workload workload = event.workload;
   const Allocation* before = draft_.find(workload.key);
-  if (before != nullptr && !before->is_kept()) {
-    // The runtime does not tell what policies have noted of it.
-    workload.used_devices = before->workload.used_devices;
-    workload.tags = before->workload.tags;
-  }
-  const bool is_found = before == nullptr || before->is_kept() ? !event.is_created : before->adopted;
+  const bool is_known = before != nullptr && !before->is_kept();
+  // The runtime does not tell what policies have noted of it.
+  if (is_known) workload.used_devices = before->workload.used_devices;
+  if (is_known) workload.tags = before->workload.tags;
   Allocation after = allocation_for(workload, event.plan);
   const placement::ContainerKey key = after.workload.key;
   after.container_id = event.container.id;
-  after.adopted = is_found;
+  if (!is_known) after.adopted = !event.is_created;
   if (event.has_dropped_quota) after.quota = QuotaState::kDropped;
   draft_.put(after, audit_of(event.plan.decision, event.audit_event));
   bind(std::move(after), event.container,

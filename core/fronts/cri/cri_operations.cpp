@@ -84,8 +84,7 @@ class CreateCall final : public CallOperation<operations::CreateOperation> {
   operations::Neighbours neighbours() const override { return operations::Neighbours::kByUs; }
   void admit(const operations::Admission& admission, operations::OnOutcome on_outcome) override {
     std::string patch;
-    if (const auto& set = admission.set)
-      patch = patch_create_container(set->cpus, set->mems, admission.added, set->quota);
+    if (const auto& set = admission.set) patch = patch_create_container(*set, admission.added);
     forward(
         std::move(patch),
         [&log = log_](const RuntimeResponse& answer) {
@@ -106,7 +105,10 @@ class UpdateCall final : public CallOperation<operations::UpdateOperation> {
 
   const operations::ResourceUpdate& update() const override { return update_; }
   void admit(const operations::ContainerCpuset& set, operations::OnOutcome on_outcome) override {
-    forward(patch_update_container_resources(set.cpus, set.mems, set.quota), outcome_of, std::move(on_outcome));
+    operations::ContainerCpuset told = set;
+    // The ledger may know of these files only once the update is done.
+    for (const auto& [file, value] : update_.unified) told.unified.erase(file);
+    forward(patch_update_container_resources(told), outcome_of, std::move(on_outcome));
   }
 
  private:

@@ -8,6 +8,7 @@
 
 #include "core/base/utf8.hpp"
 #include "core/placement/container_notes.hpp"
+#include "core/placement/unified_value.hpp"
 #include "core/plugin/guard/barrier.hpp"
 #include "core/plugin/guard/control_thread.hpp"
 
@@ -331,6 +332,34 @@ std::int32_t AdjustReply::add_tag(topolet_str key, topolet_str value) {
   return TOPOLET_OK;
 }
 
+std::int32_t AdjustReply::add_file(topolet_str key, topolet_str value) {
+  if (call_abandoned) return TOPOLET_LATE;
+  if ((key.ptr == nullptr && key.len != 0) || (value.ptr == nullptr && value.len != 0))
+    return record_fault(TOPOLET_INVALID, "unified is a null pointer");
+  const std::string_view file = bytes_of(key);
+  if (file != placement::kMemoryHigh) return TOPOLET_UNSUPPORTED;
+  const std::string_view said = bytes_of(value);
+  if (said != placement::kNoLimit && !placement::parse_bytes(said))
+    return record_fault(TOPOLET_INVALID, fmt::format("unified {} is neither bytes nor 'max'", file));
+  Fields& files = adjustment.added.unified;
+  if (!files.empty()) return record_fault(TOPOLET_DUPLICATE, fmt::format("unified {} is set twice", file));
+  files.emplace_back(file, said);
+  return TOPOLET_OK;
+}
+
+std::int32_t AdjustReply::set_rdt_class(topolet_str name) {
+  if (call_abandoned) return TOPOLET_LATE;
+  if (name.ptr == nullptr || name.len == 0) return record_fault(TOPOLET_INVALID, "rdt_class has no name");
+  if (name.len > TOPOLET_ADJUST_MAX_KEY) {
+    return record_fault(TOPOLET_OUT_OF_RANGE, fmt::format("rdt_class has {} bytes; at most {} are allowed", name.len,
+                                                          TOPOLET_ADJUST_MAX_KEY));
+  }
+  if (bytes_of(name) != sanitize_text(name)) return record_fault(TOPOLET_INVALID, "rdt_class is not printable");
+  if (!adjustment.added.rdt_class.empty()) return record_fault(TOPOLET_DUPLICATE, "rdt_class is set twice");
+  adjustment.added.rdt_class = bytes_of(name);
+  return TOPOLET_OK;
+}
+
 /// Others stand where one is wrong.
 std::int32_t TickReply::refuse(topolet_status status, std::string why) {
   if (answer.refused.empty()) answer.refused = std::move(why);
@@ -442,6 +471,8 @@ Sinks make_sinks() {
   forward<AdjustReply, &AdjustReply::set_error>(sinks.adjust.error);
   forward<AdjustReply, &AdjustReply::add_used_device>(sinks.adjust.uses);
   forward<AdjustReply, &AdjustReply::add_tag>(sinks.adjust.tag);
+  forward<AdjustReply, &AdjustReply::add_file>(sinks.adjust.unified);
+  forward<AdjustReply, &AdjustReply::set_rdt_class>(sinks.adjust.rdt_class);
 
   sinks.event.struct_size = sizeof(sinks.event);
   forward<SinkReply, &SinkReply::set_error>(sinks.event.error);

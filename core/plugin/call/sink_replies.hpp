@@ -91,6 +91,8 @@ struct AdjustReply : SinkReply {
   std::int32_t set_reason(topolet_str reason);
   std::int32_t add_used_device(topolet_str device);
   std::int32_t add_tag(topolet_str key, topolet_str value);
+  std::int32_t add_file(topolet_str key, topolet_str value);
+  std::int32_t set_rdt_class(topolet_str name);
 };
 
 /// The reason that create() gives when it fails.

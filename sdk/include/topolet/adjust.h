@@ -54,8 +54,8 @@ struct topolet_adjust_sink {
   int32_t (*mems)(const topolet_adjust_sink* sink, topolet_set nodes);
 
   /* Adds an environment variable. Each name once a call; not empty, in UTF-8, and without '=' and zero bytes. What the
-   * pod sets itself stays, and the first plugin that adds a name wins. Counts at the container's creation only. For PATH
-   * and names that begin with "LD_" the host logs a warning, once for each.
+   * pod sets itself stays, and the first plugin that adds a name wins. Counts at the container's creation only. For
+   * PATH and names that begin with "LD_" the host logs a warning, once for each.
    * [decision] */
   int32_t (*env)(const topolet_adjust_sink* sink, topolet_str name, topolet_str value);
 
@@ -75,9 +75,9 @@ struct topolet_adjust_sink {
 
   /* Says that the container uses a device of the topology, by its PCI address or, without one, by the name of the OS
    * device. Each once a call. Kept as long as the container, and shown to all plugins in its ledger entry and, when it
-   * is placed anew, in its workload: what its environment said is not known any more then. TOPOLET_UNKNOWN for any other
-   * text: it is not kept, and no fault, as a device of the workload's `used_devices` may have been unplugged meanwhile.
-   * What else there is to remember is for tag().
+   * is placed anew, in its workload: what its environment said is not known any more then. TOPOLET_UNKNOWN for any
+   * other text: it is not kept, and no fault, as a device of the workload's `used_devices` may have been unplugged
+   * meanwhile. What else there is to remember is for tag().
    * [decision] */
   int32_t (*uses)(const topolet_adjust_sink* sink, topolet_str device);
 
@@ -87,6 +87,21 @@ struct topolet_adjust_sink {
    * Shown to all plugins in its ledger entry and, when it is placed anew, in its workload.
    * [decision] */
   int32_t (*tag)(const topolet_adjust_sink* sink, topolet_str key, topolet_str value);
+
+  /* Sets a file of the container's cgroup (version 2), such as the request's `unified` does. Only "memory.high" is
+   * known: where the kernel begins to reclaim the container's memory and slows it down. Its value is decimal bytes, 1
+   * or more, or "max" for none; more than the memory limit is dropped. Any other key gets TOPOLET_UNSUPPORTED. Each key
+   * once a call. What the pod sets itself stays, and of several plugins' values the first counts, as for env(). Kept as
+   * long as the container, until it is set again. A container with TOPOLET_ENTRY_ADOPTED is left as it is.
+   * [decision] */
+  int32_t (*unified)(const topolet_adjust_sink* sink, topolet_str key, topolet_str value);
+
+  /* Puts the container into a class of Intel's Resource Director Technology, by name; at most once a call, and
+   * TOPOLET_ADJUST_MAX_KEY bytes. containerd and CRI-O know such classes, and refuse a container whose class they do
+   * not have; other runtimes ignore it. What the pod sets itself stays, and of several plugins' classes the first
+   * counts, as for env(). Counts at the container's creation only.
+   * [decision] */
+  int32_t (*rdt_class)(const topolet_adjust_sink* sink, topolet_str name);
 };
 
 typedef struct topolet_adjust {

@@ -109,6 +109,34 @@ TEST_F(CriFrontTest, HandsOverCallsAsOperations) {
   EXPECT_THAT(engine_.targets, ElementsAre("start x", "stop x", "remove x", "stop pod x", "remove pod x"));
 }
 
+TEST_F(CriFrontTest, SetsFilesOfTheCgroupButThoseThatAnUpdateSetsItself) {
+  const operations::ContainerCpuset set{{1, 2}, {}, std::nullopt, {{"memory.high", "4096"}}};
+  const auto high_of = [](const lens::Resources& resources) {
+    std::vector<std::string> values;
+    for (const lens::Entry& file : resources.unified()) values.push_back(file.value());
+    return values;
+  };
+  const auto created = call("CreateContainer", create_request());
+  engine_.created->admit({set, {}, {}}, [](const Outcome&) {});
+  lens::CreateContainerRequest sent;
+  ASSERT_TRUE(sent.ParseFromString(created->request() + created->patch()));
+  EXPECT_THAT(high_of(sent.config().linux().resources()), ElementsAre("4096"));
+  lens::UpdateContainerResourcesRequest update;
+  update.set_container_id("c1");
+  const auto sent_for = [&] {
+    const auto made = call("UpdateContainerResources", update.SerializeAsString());
+    engine_.updated->admit(set, [](const Outcome&) {});
+    lens::UpdateContainerResourcesRequest told;
+    EXPECT_TRUE(told.ParseFromString(made->request() + made->patch()));
+    return high_of(told.linux());
+  };
+  EXPECT_THAT(sent_for(), ElementsAre("4096"));
+  lens::Entry& file = *update.mutable_linux()->add_unified();
+  file.set_key("memory.high");
+  file.set_value("1");
+  EXPECT_THAT(sent_for(), ElementsAre("1"));
+}
+
 TEST_F(CriFrontTest, RejectsWhatItCannotReadWhereThatMakesOrChangesAContainer) {
   for (const char* method : {"CreateContainer", "StartContainer", "UpdateContainerResources"}) {
     const auto made = call(method, "\x0a\x7f");

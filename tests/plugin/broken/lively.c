@@ -29,6 +29,8 @@ static int32_t adjust(const topolet_instance* instance, const topolet_adjust_req
   static const topolet_str kOther = TOPOLET_STR("other");
   static const topolet_str kNotUtf8 = TOPOLET_STR("\xff");
   static const topolet_str kPath = TOPOLET_STR("PATH");
+  static const topolet_str kMemoryHigh = TOPOLET_STR("memory.high");
+  static const topolet_str kBytes = TOPOLET_STR("4096");
   static const topolet_str kPreload = TOPOLET_STR("LD_PRELOAD");
   static char g_long[TOPOLET_ADJUST_MAX_VALUE + 1];
   const topolet_set zero = {&kWord, 1};
@@ -82,6 +84,23 @@ static int32_t adjust(const topolet_instance* instance, const topolet_adjust_req
     for (; key < 'A' + TOPOLET_ADJUST_MAX_TAGS; ++key) sink->tag(sink, (topolet_str){&key, 1}, kValue);
     return expect(sink->tag(sink, kName, kValue) == TOPOLET_OUT_OF_RANGE);
   }
+  if (answers("files")) {
+    sink->unified(sink, kMemoryHigh, kBytes);
+    return expect(sink->rdt_class(sink, kValue) == TOPOLET_OK);
+  }
+  if (answers("file-unsupported")) return expect(sink->unified(sink, kOther, kNotUtf8) == TOPOLET_UNSUPPORTED);
+  if (answers("file-twice")) {
+    sink->unified(sink, kMemoryHigh, kBytes);
+    return expect(sink->unified(sink, kMemoryHigh, kBytes) == TOPOLET_DUPLICATE);
+  }
+  if (answers("class-twice")) {
+    sink->rdt_class(sink, kValue);
+    return expect(sink->rdt_class(sink, kValue) == TOPOLET_DUPLICATE);
+  }
+  if (answers("class-unnamed")) return expect(sink->rdt_class(sink, (topolet_str){NULL, 0}) == TOPOLET_INVALID);
+  if (answers("class-unprintable")) return expect(sink->rdt_class(sink, kNotUtf8) == TOPOLET_INVALID);
+  if (g_answer.len > 0 && g_answer.ptr[0] == '=')
+    sink->unified(sink, kMemoryHigh, (topolet_str){g_answer.ptr + 1, g_answer.len - 1});
   if (answers("search-paths")) {
     sink->env(sink, kPath, kValue);
     sink->env(sink, kName, kValue);

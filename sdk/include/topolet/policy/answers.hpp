@@ -118,6 +118,14 @@ class Adjustments {
   /// Notes a value for the container, shown to all plugins as "ID/`key`". Those that are set in one call take the place
   /// of all that this plugin has set before.
   void tag(std::string_view key, std::string_view value) { sink_.tag(&sink_, borrow(key), borrow(value)); }
+  /// Sets a file of the container's cgroup. Returns a topolet_status: TOPOLET_UNSUPPORTED for all but "memory.high".
+  std::int32_t unified(std::string_view file, std::string_view value) {
+    return TOPOLET_HAS(&sink_, unified) ? sink_.unified(&sink_, borrow(file), borrow(value)) : TOPOLET_UNSUPPORTED;
+  }
+  /// Puts the container into a class of Intel's Resource Director Technology.
+  void rdt_class(std::string_view name) {
+    if (TOPOLET_HAS(&sink_, rdt_class)) sink_.rdt_class(&sink_, borrow(name));
+  }
   /// By PCI address or, without one, the name of the OS device; others than the topology's are not kept.
   void uses(std::string_view device) { sink_.uses(&sink_, borrow(device)); }
 

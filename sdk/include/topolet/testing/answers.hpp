@@ -48,6 +48,8 @@ struct Adjusted {
   std::string reason;
   std::vector<std::string> used_devices = {};
   std::map<std::string, std::string> tags = {};  ///< by "ID/KEY"
+  std::map<std::string, std::string> unified = {};
+  std::string rdt_class = {};
 };
 
 namespace sinks {
@@ -270,6 +272,23 @@ struct AdjustAnswer : Answer<Adjusted> {
     const bool too_many = value.tags.size() > TOPOLET_ADJUST_MAX_TAGS;
     return too_many ? refuse(TOPOLET_OUT_OF_RANGE, "too many tags") : std::int32_t{TOPOLET_OK};
   }
+  std::int32_t add_file(topolet_str key, topolet_str said) {
+    const std::string file(text(key));
+    if (file != "memory.high") return TOPOLET_UNSUPPORTED;
+    const std::string_view bytes = text(said);
+    const bool is_number = !bytes.empty() && bytes.find_first_not_of("0123456789") == std::string_view::npos &&
+                           bytes.find_first_not_of('0') != std::string_view::npos && bytes.size() < 19;
+    if (bytes != "max" && !is_number) return refuse(TOPOLET_INVALID, file + " is neither bytes nor 'max'");
+    if (!value.unified.emplace(file, bytes).second) return refuse(TOPOLET_DUPLICATE, file + " set twice");
+    return TOPOLET_OK;
+  }
+  std::int32_t set_rdt_class(topolet_str name) {
+    if (name.len == 0) return refuse(TOPOLET_INVALID, "an RDT class without a name");
+    if (name.len > TOPOLET_ADJUST_MAX_KEY) return refuse(TOPOLET_OUT_OF_RANGE, "the name of an RDT class is too long");
+    if (!value.rdt_class.empty()) return refuse(TOPOLET_DUPLICATE, "two RDT classes");
+    value.rdt_class = text(name);
+    return TOPOLET_OK;
+  }
   std::int32_t add_annotation(topolet_str key, topolet_str said) {
     const std::string_view name = text(key);
     if (is_forbidden(name))
@@ -362,6 +381,12 @@ inline topolet_adjust_sink sink_into(AdjustAnswer& answer) {
   };
   sink.tag = [](const topolet_adjust_sink* to, topolet_str key, topolet_str value) {
     return answer_of<AdjustAnswer>(to).add_tag(key, value);
+  };
+  sink.unified = [](const topolet_adjust_sink* to, topolet_str key, topolet_str value) {
+    return answer_of<AdjustAnswer>(to).add_file(key, value);
+  };
+  sink.rdt_class = [](const topolet_adjust_sink* to, topolet_str name) {
+    return answer_of<AdjustAnswer>(to).set_rdt_class(name);
   };
   return sink;
 }

@@ -1,0 +1,16 @@
+// Which files of a container's cgroup v2 the runtime is told to write.
+#pragma once
+
+#include "core/base/shared_string_map.hpp"
+#include "core/engine/state/allocation.hpp"
+
+namespace topolet::engine {
+
+/// Returns the files with others in place of those of the same name.
+SharedStringMap with_files(const SharedStringMap& files, const SharedStringMap& others);
+
+/// Returns those that policies have set, but for those that the kubelet sets itself, or may have set where the
+/// container was found, and a memory.high above the memory limit, which a resize may have lowered.
+SharedStringMap unified_to_tell(const Allocation& allocation);
+
+}  // namespace topolet::engine
