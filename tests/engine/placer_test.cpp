@@ -231,6 +231,24 @@ TEST_F(RequestOfPlanTest, SaysWhatWhoMakesRoomHas) {
   EXPECT_EQ(asked[1]->had.cpus, CpuSet::range(0, 3));
 }
 
+TEST_F(RequestOfPlanTest, SaysWhatWhoIsPlacedAnewWithAnotherHas) {
+  const Allocation neighbour = shared("b", Phase::kRunning, CpuSet::range(0, 3));
+  std::vector<placement::PolicyRequest> asked;
+  const Placer placer({topology_,
+                       placement::make_candidates(*topology_, topology_->allowed),
+                       {},
+                       [&](const auto& request, const placement::PlacementRules& rules) {
+                         asked.push_back(*request);
+                         placement::Decision decision = decide(*request, rules, {});
+                         if (asked.size() == 1) decision.replace = {{neighbour.workload.key, true, "grows"}};
+                         return decision;
+                       }});
+  placer.plan(ledger_of({neighbour}), guaranteed("a", 1), {});
+  ASSERT_EQ(asked.size(), 2U);
+  EXPECT_EQ(asked[1].occasion, placement::Occasion::kMove);
+  EXPECT_EQ(asked[1].had.cpus, neighbour.placement.cpus);
+}
+
 TEST_F(RequestOfPlanTest, CountsAsTheNextAttemptWhatHadCpus) {
   const Ledger ledger = ledger_of({failed("a", {0, 1}, 1)});
   Placer::Constraints with_former;

@@ -1,14 +1,15 @@
-/* Capability "topolet.pick/1" of a plugin: which CPUs of a candidate are used. Asked for every container that gets a CPU
- * set, about the best candidate; if what comes out cannot be used there, about the next one, and so on. For each of them:
+/* Capability "topolet.pick/1" of a plugin: which CPUs of a candidate are used. Asked for every container that gets a
+ * CPU set, about the best candidate; if what comes out cannot be used there, about the next one, and so on. For each of
+ * them:
  *
  * 1. TOPOLET_PICK_CHOOSE: every plugin once, all about the same CPUs, the candidate's `usable`.
  * 2. TOPOLET_PICK_ORDER, for exclusive containers: about what is left of these, one plugin after the other, the higher
- *    weight first, then the id, until one has an order. Where plugins have divided the CPUs with at_least(), that one is
- *    asked again for each part, with the `count` to be taken of it.
+ *    weight first, then the id, until one has an order. Where plugins have divided the CPUs with at_least(), that
+ *    one is asked again for each part, with the `count` to be taken of it.
  * 3. TOPOLET_PICK_REVIEW: every plugin once, about the CPUs that were chosen.
  *
- * If a review rejects them, the three are gone through once more without the choices of some plugins: see reject(). What
- * else a plugin says in a stage is checked as ever, and has no effect. */
+ * If a review rejects them, the three are gone through once more without the choices of some plugins: see reject().
+ * What else a plugin says in a stage is checked as ever, and has no effect. */
 #ifndef TOPOLET_PICK_H
 #define TOPOLET_PICK_H
 
@@ -26,7 +27,7 @@ extern "C" {
 typedef enum topolet_pick_stage {
   TOPOLET_PICK_CHOOSE = 0, /* narrow() and at_least() */
   TOPOLET_PICK_ORDER = 1,  /* order(); `usable` is what choosing has left, or a part of it */
-  TOPOLET_PICK_REVIEW = 2  /* withhold(), unmet() and reject(); `chosen` is what was chosen of `usable` */
+  TOPOLET_PICK_REVIEW = 2  /* withhold(), unmet(), reject() and replace(); `chosen` is what was chosen of `usable` */
 } topolet_pick_stage;
 
 typedef struct topolet_pick_request {
@@ -93,8 +94,8 @@ struct topolet_pick_sink {
    * at once, so that a group can make room for its new member. `flags` as of topolet_tick_sink.replace, where
    * TOPOLET_REPLACE_NOW changes nothing. Each entry once; TOPOLET_PICK_REVIEW only, ignored in other stages. The
    * request is not binding: a container that may not move, or for which the plugins choose no other place, stays where
-   * it is. Returns TOPOLET_UNKNOWN for no such entry, or one that topolet does not place; TOPOLET_UNSUPPORTED for a flag
-   * that the host does not know: then nothing is asked for, and it is no fault. [decision] */
+   * it is. Returns TOPOLET_UNKNOWN for no such entry, or one that topolet does not place; TOPOLET_UNSUPPORTED for a
+   * flag that the host does not know: then nothing is asked for, and it is no fault. [decision] */
   int32_t (*replace)(const topolet_pick_sink* sink, uint32_t entry, uint32_t flags, topolet_str reason);
 };
 
