@@ -35,7 +35,7 @@ install(FILES
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/topolet-sdk.pc DESTINATION ${pkgconfig_dir} COMPONENT sdk)
 # Installed, the headers are elsewhere than in the tree, and so the links lead elsewhere.
 file(RELATIVE_PATH headers_from_doc /${sdk_doc_dir} /${CMAKE_INSTALL_INCLUDEDIR})
-foreach(document README.md ABI.md)
+foreach(document README.md ABI.md VOTES.md)
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${document})
   file(READ ${document} text)
   string(REPLACE "](include/" "](${headers_from_doc}/" text "${text}")

@@ -54,8 +54,8 @@ struct topolet_adjust_sink {
   int32_t (*mems)(const topolet_adjust_sink* sink, topolet_set nodes);
 
   /* Adds an environment variable. Each name once a call; not empty, in UTF-8, and without '=' and zero bytes. What the
-   * pod sets itself stays, and the first plugin that adds a name wins. Counts at the container's creation only. For
-   * PATH and names that begin with "LD_" the host logs a warning, once for each.
+   * pod sets itself stays; of several plugins that add a name the one of more weight wins (score.h). Counts at the
+   * container's creation only. For PATH and names that begin with "LD_" the host logs a warning, once for each.
    * [decision] */
   int32_t (*env)(const topolet_adjust_sink* sink, topolet_str name, topolet_str value);
 

@@ -59,8 +59,8 @@ struct topolet_pick_sink {
    * [decision] */
   int32_t (*withhold)(const topolet_pick_sink* sink, topolet_set cpus);
 
-  /* The CPUs to take first, by OS index, each once; the others follow in the host's order. The first plugin with an
-   * order wins. [decision] */
+  /* The CPUs to take first, by OS index, each once; the others follow in the host's order. Of several plugins
+   * with an order the one of more weight wins, of equals the first by id: see score.h. [decision] */
   int32_t (*order)(const topolet_pick_sink* sink, const uint32_t* os_indices, size_t count);
 
   /* Why, for people. Cut beyond 1,024 bytes.
