@@ -152,10 +152,16 @@ class TimedPolicy final : public placement::Policy {
     return ask<placement::Pick>(request, "pick",
                                 [&](const auto& view) { return plugin_->pick(view, candidate, usable, count); });
   }
+  Result<placement::Pick> order_pick(const placement::PolicyRequest& request, std::size_t candidate,
+                                     const CpuSet& usable, std::size_t count) override {
+    return ask<placement::Pick>(request, "order", [&](const auto& view) {
+      return plugin_->pick(view, candidate, usable, count, TOPOLET_PICK_ORDER);
+    });
+  }
   Result<placement::Pick> review_pick(const placement::PolicyRequest& request, std::size_t candidate,
                                       const CpuSet& usable, const CpuSet& chosen) override {
     return ask<placement::Pick>(request, "review", [&](const auto& view) {
-      return plugin_->pick(view, candidate, usable, request.exclusive_cpus, chosen);
+      return plugin_->pick(view, candidate, usable, request.exclusive_cpus, TOPOLET_PICK_REVIEW, chosen);
     });
   }
   Result<placement::Adjustment> adjust(const placement::PolicyRequest& request,

@@ -17,6 +17,22 @@ using ::testing::Not;
 
 class ExplainTest : public ::testing::Test {
  protected:
+  static store::DecidedRow row_of(const std::string& pod, const std::string& container, const std::string& uid) {
+    store::DecidedRow row;
+    row.at_ms = 1;
+    row.pod_uid = uid;
+    row.pod_namespace = "prod";
+    row.pod_name = pod;
+    row.container = container;
+    return row;
+  }
+
+  std::int64_t add(const store::DecidedRow& row) {
+    const auto decision = store_->add(row);
+    EXPECT_TRUE(decision.has_value()) << decision.error().message;
+    return *decision;
+  }
+
   /// A decision on a container, which holds nothing.
   std::int64_t denied(const std::string& pod, const std::string& container, const std::string& uid,
                       const std::string& reason = "no room") {
@@ -81,22 +97,6 @@ class ExplainTest : public ::testing::Test {
   }
 
  private:
-  static store::DecidedRow row_of(const std::string& pod, const std::string& container, const std::string& uid) {
-    store::DecidedRow row;
-    row.at_ms = 1;
-    row.pod_uid = uid;
-    row.pod_namespace = "prod";
-    row.pod_name = pod;
-    row.container = container;
-    return row;
-  }
-
-  std::int64_t add(const store::DecidedRow& row) {
-    const auto decision = store_->add(row);
-    EXPECT_TRUE(decision.has_value()) << decision.error().message;
-    return *decision;
-  }
-
   StateDir state_;
   std::unique_ptr<store::Store> store_ = state_.open();
 };

@@ -190,9 +190,9 @@ class RequestOfPlanTest : public PlacerTest {
                                                                         const placement::Workload& workload,
                                                                         const Placer::Constraints& constraints) const {
     std::vector<std::shared_ptr<const placement::PolicyRequest>> all;
-    const Placer placer({topology_,
-                         placement::make_candidates(*topology_, topology_->allowed),
-                         {.min_shared_cpus = 2},
+    placement::PlacementRules some_shared;
+    some_shared.min_shared_cpus = 2;
+    const Placer placer({topology_, placement::make_candidates(*topology_, topology_->allowed), some_shared,
                          [&all](const auto& request, const placement::PlacementRules& rules) {
                            all.push_back(request);
                            return decide(*request, rules, {});

@@ -13,13 +13,14 @@ TEST(CommonOptions, AreThoseOfNumaThatConcernAll) {
                                         {"scope", "container"},
                                         {"distribute-cpus-across-cores", "false"},
                                         {"policy", "restricted"}}};
+  const auto set = [&numa](const char* name, const char* value) { numa.values.find(name)->second = value; };
   EXPECT_EQ(common_options_of(numa), CommonOptions());
-  numa.values["full-pcpus-only"] = "true";
+  set("full-pcpus-only", "true");
   EXPECT_EQ(common_options_of(numa), CommonOptions{.whole_cores = true});
-  numa.values["full-pcpus-only"] = "false";
-  numa.values["scope"] = "pod";
+  set("full-pcpus-only", "false");
+  set("scope", "pod");
   EXPECT_EQ(common_options_of(numa), CommonOptions{.pod_scope = true});
-  numa.values["distribute-cpus-across-cores"] = "true";
+  set("distribute-cpus-across-cores", "true");
   EXPECT_EQ(common_options_of(numa), (CommonOptions{.pod_scope = true, .spread_cores = true}));
 }
 

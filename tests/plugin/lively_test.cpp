@@ -167,7 +167,7 @@ TEST_F(Lively, IsNamedOnceForAVariableThatDecidesWhatContainersRun) {
   std::ostringstream text;
   const auto log = std::make_shared<Log>("test", std::make_shared<spdlog::sinks::ostream_sink_mt>(text));
   const auto library = PluginLibrary::load(TOPOLET_BROKEN_DIR, "lively");
-  const auto policy = library->create({{"answer", "search-paths"}}, log, state_);
+  const auto policy = library->create({{"answer", "search-paths"}}, log, {.state = state_});
   ASSERT_TRUE(policy) << policy.error().message;
   for (int i = 0; i < 3; ++i) EXPECT_TRUE(adjust(**policy));
   EXPECT_THAT(lines_with(text.str(), "plugin lively sets the environment variable PATH of containers"), SizeIs(1));

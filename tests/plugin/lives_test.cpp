@@ -34,7 +34,7 @@ class Outlives : public ::testing::Test {
       return nullptr;
     }
     auto policy = library->create({{"how", how}, {"notes", directory_.file("notes")}}, log_,
-                                  std::make_shared<InMemoryPluginState>());
+                                  {.state = std::make_shared<InMemoryPluginState>()});
     if (!policy) ADD_FAILURE() << policy.error().message;
     return policy ? *policy : nullptr;
   }

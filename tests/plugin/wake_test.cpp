@@ -66,7 +66,7 @@ TEST(Wake, LetsATickComeEarlyButNotSoonerThanTheShortestInterval) {
   const auto library = PluginLibrary::load(TOPOLET_BROKEN_DIR, "lively");
   ASSERT_TRUE(library) << library.error().message;
   const auto policy =
-      library->create({{"answer", "nothing"}}, make_silent_log(), std::make_shared<InMemoryPluginState>());
+      library->create({{"answer", "nothing"}}, make_silent_log(), {.state = std::make_shared<InMemoryPluginState>()});
   ASSERT_TRUE(policy) << policy.error().message;
   const std::vector<PluginVote> votes{{"lively", *policy}};
   const auto tick = [&] {
