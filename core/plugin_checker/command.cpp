@@ -4,9 +4,12 @@
 
 #include <boost/program_options.hpp>
 #include <iostream>
+#include <optional>
+#include <string>
 
 #include "core/base/escape.hpp"
 #include "core/base/exit_status.hpp"
+#include "core/base/standard_streams.hpp"
 #include "core/plugin/call/kept_page.hpp"
 #include "core/plugin_checker/check_plugin.hpp"
 
@@ -23,7 +26,9 @@ constexpr const char* kHelpEnd =
     "\nExit status: 0 all cases passed; 1 some case failed or could not be run; 2 usage error.\n";
 
 int list() {
-  for (const auto& each : list_cases()) std::cout << fmt::format("{:<26} {}\n", each.name, each.what);
+  std::string text;
+  for (const auto& each : list_cases()) text += fmt::format("{:<26} {}\n", each.name, each.what);
+  fmt::print(own_output(), "{}", text);
   return kExitSuccess;
 }
 
@@ -69,6 +74,8 @@ int check_command(const std::string& command, const std::vector<std::string>& ar
   try {
     return run(command, arguments);
   } catch (const std::exception& exception) {
+    const std::string program = command.substr(0, command.find(' '));
+    if (const std::optional<int> lost = report_lost_output(program, exception)) return *lost;
     print_error_line(fmt::format("{}: {}; `{} --help` explains the options", command, exception.what(), command));
     return kExitUsage;
   }

@@ -1,5 +1,4 @@
 #include <array>
-#include <utility>
 
 #include "plugins/smt/policy.hpp"
 
@@ -27,21 +26,11 @@ constexpr std::array<topolet_option, 3> kOptions = {{
 
 class SmtPlugin : public topolet::smt::Policy {
  public:
-  SmtPlugin(const sdk::Options& options, const sdk::Host& host)
-      : Policy(topolet::smt::read_options(options)), host_(host), may_round_in_vain_(options["round"] == "deny") {}
-
-  void score(const topolet_request& request, sdk::Scores& scores) {
-    const bool is_in_vain = request.exclusive != 0 && !sdk::has_flag(request, TOPOLET_REQUEST_WHOLE_CORES);
-    if (is_in_vain && std::exchange(may_round_in_vain_, false)) {
-      host_.log(TOPOLET_LOG_WARN,
-                "round = deny has no effect without numa.full-pcpus-only = true: requests need not fill their cores");
-    }
-    Policy::score(request, scores);
+  SmtPlugin(const sdk::Options& options, const sdk::Host& host) : Policy(topolet::smt::read_options(options)) {
+    if (options["round"] == "deny" && options.configured("numa.full-pcpus-only") != "true")
+      host.log(TOPOLET_LOG_WARN,
+               "round = deny has no effect without numa.full-pcpus-only = true: requests need not fill their cores");
   }
-
- private:
-  sdk::Host host_;
-  bool may_round_in_vain_;  ///< until it has been said
 };
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <topolet/abi.h>
 #include <topolet/adjust.h>
 #include <topolet/annotations.h>
+#include <topolet/codes.h>
 #include <topolet/events.h>
 #include <topolet/log.h>
 #include <topolet/pick.h>
@@ -13,6 +14,7 @@
 #include <topolet/score.h>
 #include <topolet/state.h>
 #include <topolet/tick.h>
+#include <topolet/wake.h>
 
 #define SIZE(type, size) _Static_assert(sizeof(type) == (size), "the ABI changed: the size of " #type)
 #define FIELD(type, field, offset, size, ...)                                              \
@@ -470,6 +472,11 @@ FIELD(topolet_annotations, reserved, 4, 4, uint32_t);
 FIELD(topolet_annotations, names, 8, 16, topolet_strs);
 FIELD(topolet_annotations, taking, 24, 16, topolet_kvs);
 
+SIZE(topolet_codes, 24);
+FIELD(topolet_codes, struct_size, 0, 4, uint32_t);
+FIELD(topolet_codes, reserved, 4, 4, uint32_t);
+FIELD(topolet_codes, codes, 8, 16, topolet_kvs);
+
 SIZE(topolet_event_kind, 4);
 VALUE(TOPOLET_EVENT_PLACED, 0);
 VALUE(TOPOLET_EVENT_STARTED, 1);
@@ -518,6 +525,26 @@ SIZE(topolet_log, 16);
 FIELD(topolet_log, struct_size, 0, 4, uint32_t);
 FIELD(topolet_log, reserved, 4, 4, uint32_t);
 FIELD(topolet_log, write, 8, 8, void (*)(const topolet_host* host, int32_t level, topolet_str message));
+
+SIZE(topolet_tick_request, 40);
+FIELD(topolet_tick_request, struct_size, 0, 4, uint32_t);
+FIELD(topolet_tick_request, reserved, 4, 4, uint32_t);
+FIELD(topolet_tick_request, now_ms, 8, 8, uint64_t);
+FIELD(topolet_tick_request, topology, 16, 8, const topolet_topology*);
+FIELD(topolet_tick_request, ledger, 24, 8, const topolet_ledger*);
+FIELD(topolet_tick_request, load, 32, 8, const topolet_load*);
+
+SIZE(topolet_tick_sink, 32);
+FIELD(topolet_tick_sink, struct_size, 0, 4, uint32_t);
+FIELD(topolet_tick_sink, reserved, 4, 4, uint32_t);
+FIELD(topolet_tick_sink, context, 8, 8, void*);
+FIELD(topolet_tick_sink, replace, 16, 8, int32_t (*)(const topolet_tick_sink* sink, uint32_t entry, uint32_t flags, topolet_str reason));
+FIELD(topolet_tick_sink, error, 24, 8, int32_t (*)(const topolet_tick_sink* sink, topolet_str message));
+
+SIZE(topolet_tick, 16);
+FIELD(topolet_tick, struct_size, 0, 4, uint32_t);
+FIELD(topolet_tick, interval_ms, 4, 4, uint32_t);
+FIELD(topolet_tick, tick, 8, 8, int32_t (*)(const topolet_instance* instance, const topolet_tick_request* request, const topolet_tick_sink* sink));
 
 SIZE(topolet_pick_stage, 4);
 VALUE(TOPOLET_PICK_CHOOSE, 0);
@@ -597,25 +624,10 @@ FIELD(topolet_state, next, 16, 8, int32_t (*)(const topolet_host* host, topolet_
 FIELD(topolet_state, set, 24, 8, int32_t (*)(const topolet_host* host, topolet_str key, topolet_str value));
 FIELD(topolet_state, remove, 32, 8, int32_t (*)(const topolet_host* host, topolet_str key));
 
-SIZE(topolet_tick_request, 40);
-FIELD(topolet_tick_request, struct_size, 0, 4, uint32_t);
-FIELD(topolet_tick_request, reserved, 4, 4, uint32_t);
-FIELD(topolet_tick_request, now_ms, 8, 8, uint64_t);
-FIELD(topolet_tick_request, topology, 16, 8, const topolet_topology*);
-FIELD(topolet_tick_request, ledger, 24, 8, const topolet_ledger*);
-FIELD(topolet_tick_request, load, 32, 8, const topolet_load*);
-
-SIZE(topolet_tick_sink, 32);
-FIELD(topolet_tick_sink, struct_size, 0, 4, uint32_t);
-FIELD(topolet_tick_sink, reserved, 4, 4, uint32_t);
-FIELD(topolet_tick_sink, context, 8, 8, void*);
-FIELD(topolet_tick_sink, replace, 16, 8, int32_t (*)(const topolet_tick_sink* sink, uint32_t entry, uint32_t flags, topolet_str reason));
-FIELD(topolet_tick_sink, error, 24, 8, int32_t (*)(const topolet_tick_sink* sink, topolet_str message));
-
-SIZE(topolet_tick, 16);
-FIELD(topolet_tick, struct_size, 0, 4, uint32_t);
-FIELD(topolet_tick, interval_ms, 4, 4, uint32_t);
-FIELD(topolet_tick, tick, 8, 8, int32_t (*)(const topolet_instance* instance, const topolet_tick_request* request, const topolet_tick_sink* sink));
+SIZE(topolet_wake, 16);
+FIELD(topolet_wake, struct_size, 0, 4, uint32_t);
+FIELD(topolet_wake, reserved, 4, 4, uint32_t);
+FIELD(topolet_wake, tick_soon, 8, 8, int32_t (*)(const topolet_host* host));
 
 /* A macro may be defined twice only if both say the same. */
 #define TOPOLET_ABI_DRAFT 3u
@@ -631,6 +643,10 @@ FIELD(topolet_tick, tick, 8, 8, int32_t (*)(const topolet_instance* instance, co
 #define TOPOLET_ANNOTATIONS_MAX_LENGTH 63u
 #define TOPOLET_ANNOTATIONS_MAX_NAMES 64u
 #define TOPOLET_AT(type,items,stride,i) ((const type*)(const void*)((const char*)(items) + (size_t)(stride) * (size_t)(i)))
+#define TOPOLET_CODES_ID "topolet.codes/1"
+#define TOPOLET_CODES_MAX 64u
+#define TOPOLET_CODES_MAX_HELP 1024u
+#define TOPOLET_CODES_MAX_LENGTH 64u
 #define TOPOLET_ENTRY_ADOPTED 4u
 #define TOPOLET_ENTRY_PENDING 1u
 #define TOPOLET_ENTRY_STARTED 2u
@@ -674,5 +690,6 @@ FIELD(topolet_tick, tick, 8, 8, int32_t (*)(const topolet_instance* instance, co
 #define TOPOLET_TICK_ID "topolet.tick/1"
 #define TOPOLET_TICK_MAX_MS 86400000u
 #define TOPOLET_TICK_MIN_MS 100u
+#define TOPOLET_WAKE_ID "topolet.wake/1"
 #define TOPOLET_WEIGHT_MAX 1000
 /* NOLINTEND */

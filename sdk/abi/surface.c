@@ -14,6 +14,7 @@
 #include <topolet/score.h>
 #include <topolet/state.h>
 #include <topolet/tick.h>
+#include <topolet/wake.h>
 
 #define SURFACE(type, name) \
   TOPOLET_EXPORT void name(const type* value); \
@@ -72,6 +73,9 @@ SURFACE(topolet_event_sink, surface_event_sink)
 SURFACE(topolet_events, surface_events)
 SURFACE(topolet_log_level, surface_log_level)
 SURFACE(topolet_log, surface_log)
+SURFACE(topolet_tick_request, surface_tick_request)
+SURFACE(topolet_tick_sink, surface_tick_sink)
+SURFACE(topolet_tick, surface_tick)
 SURFACE(topolet_pick_stage, surface_pick_stage)
 SURFACE(topolet_pick_request, surface_pick_request)
 SURFACE(topolet_pick_sink, surface_pick_sink)
@@ -83,9 +87,7 @@ SURFACE(topolet_verdict_kind, surface_verdict_kind)
 SURFACE(topolet_score_sink, surface_score_sink)
 SURFACE(topolet_score, surface_score)
 SURFACE(topolet_state, surface_state)
-SURFACE(topolet_tick_request, surface_tick_request)
-SURFACE(topolet_tick_sink, surface_tick_sink)
-SURFACE(topolet_tick, surface_tick)
+SURFACE(topolet_wake, surface_wake)
 
 /* Leads to nothing: a plugin defines it. */
 const topolet_plugin_entry topolet_plugin_v1 = {0};

@@ -50,7 +50,7 @@ struct Host {
   Answers ask(const std::vector<Scripted>& plugins) {
     std::vector<PluginVote> votes;
     for (const Scripted& plugin : plugins) votes.push_back(vote(plugin));
-    return thread.run_as<Answers>(votes, ask_all(request));
+    return thread.run_as<Answers>(in_this_order(votes), ask_all(request));
   }
   PluginStatistics state_of(const std::string& name) const {
     for (const PluginStatistics& state : thread.states()) {

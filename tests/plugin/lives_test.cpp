@@ -274,7 +274,7 @@ TEST(CallTurns, OfAPluginThatIsBeingCreatedCostItsVoteAndNobodyElses) {
     }));
   });
   wait_until([&] { return is_inside.load(); });
-  const std::vector<PluginVote> votes{vote(willing("slow")), vote(willing("other"))};
+  const std::vector<PluginVote> votes = in_this_order({vote(willing("slow")), vote(willing("other"))});
   EXPECT_THAT(
       thread.run_as<Answers>(votes, ask_all(two_node_request())),
       ElementsAre("slow: was not asked to score the candidates: an instance of it is being created or destroyed",

@@ -35,7 +35,7 @@ constexpr milliseconds kDecisionTime{minutes(1)};
 class PolicyThreadTest : public ::testing::Test {
  protected:
   Answers ask(const std::vector<PluginVote>& votes) {
-    return thread_.run_as<Answers>(votes, ask_all(two_node_request()));
+    return thread_.run_as<Answers>(in_this_order(votes), ask_all(two_node_request()));
   }
   /// In a decision that has taken a day already.
   std::string ask_at_last(const Scripted& one) {
@@ -272,7 +272,8 @@ TEST(PolicyThread, CountsTheTimeOfADecisionOverAllItsAttempts) {
   PolicyThread thread({.deadline = milliseconds(1), .decision_time = milliseconds(1), .clock = {}});
   auto gate = std::make_shared<Gate>();
   const auto after = willing("after");
-  const Answers answers = thread.run_as<Answers>({vote(held_at(gate)), vote(after)}, ask_all(two_node_request()));
+  const Answers answers =
+      thread.run_as<Answers>(in_this_order({vote(held_at(gate)), vote(after)}), ask_all(two_node_request()));
   EXPECT_THAT(answers[1], HasSubstr("after: was not asked to score the candidates"));
   EXPECT_EQ(*after.calls, 0);
   gate->open();

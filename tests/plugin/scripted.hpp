@@ -108,6 +108,13 @@ inline PluginVote vote(std::shared_ptr<PluginPolicy> plugin) {
 }
 inline PluginVote vote(const Scripted& made) { return vote(made.plugin); }
 
+/// Gives each more weight than the next, so that they are asked in this order.
+inline std::vector<PluginVote> in_this_order(std::vector<PluginVote> votes) {
+  std::int32_t weight = 1000;
+  for (PluginVote& vote : votes) vote.weight = weight--;
+  return votes;
+}
+
 /// The answer of each plugin: its first reason, or its error.
 using Answers = std::vector<std::string>;
 

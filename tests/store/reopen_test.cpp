@@ -217,7 +217,10 @@ TEST_F(DetachedTest, HoldsNothingOfAnOlderVersionUntilTheFileCanBeWritten) {
   ASSERT_TRUE(connect(Database::Access::kReadWrite)
                   .execute("ALTER TABLE reported_capacity RENAME TO told_capacity;"
                            "CREATE TABLE backfill (subject TEXT PRIMARY KEY, next INTEGER NOT NULL, last INTEGER NOT "
-                           "NULL) STRICT; PRAGMA user_version = 13",
+                           "NULL) STRICT; ALTER TABLE decided DROP COLUMN tags; ALTER TABLE allocation DROP COLUMN "
+                           "tags; ALTER TABLE "
+                           "allocation DROP COLUMN adopted; ALTER TABLE allocation DROP COLUMN unified; ALTER TABLE "
+                           "allocation DROP COLUMN kubelet_unified; PRAGMA user_version = 13",
                            "age")
                   .has_value());
   const auto store = open_detached();

@@ -51,6 +51,11 @@ void add_nodes_of_pod(const Ledger& ledger, const placement::Workload& workload,
   }
 }
 
+placement::Had had_of(const Allocation& allocation) {
+  const placement::Placement& has = allocation.placement;
+  return {has.cpus, has.withheld, has.mems};
+}
+
 /// Returns what a container has, or had before: of one that is created again, in its last attempt; of one that moves,
 /// together with what it goes back to.
 placement::Had had_before(const Ledger& ledger, const placement::PolicyRequest& request,
@@ -59,7 +64,7 @@ placement::Had had_before(const Ledger& ledger, const placement::PolicyRequest& 
   placement::Had had = constraints.had;
   const bool is_created = request.occasion == Occasion::kCreate || request.occasion == Occasion::kRestart;
   const Allocation* now = is_created ? nullptr : ledger.find(request.workload.key);
-  if (now != nullptr) had = {now->placement.cpus, now->placement.withheld, now->placement.mems};
+  if (now != nullptr && had == placement::Had()) had = had_of(*now);
   if (request.occasion == Occasion::kRestart)
     had = {constraints.keep.cpus, constraints.keep.withheld, constraints.keep.mems};
   had.cpus |= request.keep;
@@ -100,7 +105,8 @@ CpuSet core_siblings_of(const topology::Topology& topology, const CpuSet& cpus) 
 
 placement::PolicyRequest Placer::request(const Ledger& ledger, const placement::Workload& workload,
                                          const Constraints& constraints) const {
-  const Allocation* kept = ledger.find_kept(workload.key);
+  // What is kept of its last attempt is its own until it has a place again.
+  const Allocation* kept = ledger.find(workload.key) == nullptr ? ledger.find_kept(workload.key) : nullptr;
   const placement::ContainerKey* without = kept != nullptr ? &kept->workload.key : &workload.key;
   placement::Workload asked = constraints.zone ? placement::with_zone(workload, *constraints.zone) : workload;
   placement::LedgerSnapshot view = ledger.snapshot(without);
@@ -222,6 +228,7 @@ std::optional<Move> Placer::plan_wished_move(const Ledger& after, const Allocati
   Constraints constraints;
   constraints.occasion = placement::Occasion::kMove;
   constraints.only_shared = true;
+  constraints.had = had_of(allocation);
   constraints.plan_began = *newcomer.plan_began;
   if (!wish.move_nodes) constraints.within_nodes = deps_.topology->nodes_of(allocation.placement.cpus);
   placement::Workload workload = allocation.workload;
@@ -265,6 +272,7 @@ std::optional<Move> Placer::plan_move(const Ledger& after, const Allocation& all
                                       const placement::PolicyRequest& beneficiary, ShortLists& short_lists) const {
   Constraints constraints;
   constraints.occasion = placement::Occasion::kRepair;
+  constraints.had = had_of(allocation);
   constraints.plan_began = *beneficiary.plan_began;
   Move move{allocation.workload, decide_shared(after, allocation.workload, constraints, short_lists),
             preferred_of(allocation, *deps_.topology)};

@@ -34,9 +34,9 @@ class Placer {
 
   /// The differences from a decision on a new container.
   struct Constraints {
-    std::optional<placement::Occasion> occasion = {};     ///< none: a new container, or the next attempt of one
-    placement::Had had = {};                              ///< what it has, of a container that the ledger does not have
-    std::optional<NodeSet> within_nodes;                  ///< only candidates inside these nodes
+    std::optional<placement::Occasion> occasion = {};  ///< none: a new container, or the next attempt of one
+    placement::Had had = {};              ///< what it has, where the ledger that is planned on does not say
+    std::optional<NodeSet> within_nodes;  ///< only candidates inside these nodes
     std::optional<placement::Candidate> exact_candidate;  ///< only this one
     std::set<NodeSet::Words> among = {};                  ///< only the candidates of these node sets; of all if none
     std::vector<NodeSet> also_among = {};                 ///< candidates as well

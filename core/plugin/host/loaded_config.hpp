@@ -45,9 +45,9 @@ struct LoadDeps {
 LoadedConfig load_config(config::RawConfig raw, const std::vector<PluginLibrary>& loaded = {},
                          const LoadDeps& deps = {});
 
-/// Makes an instance of each enabled plugin that was loaded, to simulate, in the order of the configuration, and returns
-/// their votes by in_order_of_votes(). As PluginLibrary::create() does it, on the calling thread and without a limit; an error of
-/// one is returned at once.
+/// Makes an instance of each enabled plugin that was loaded, to simulate, in the order of the configuration, and
+/// returns their votes by in_order_of_votes(). As PluginLibrary::create() does it, on the calling thread and without a
+/// limit; an error of one is returned at once.
 Result<std::vector<PluginVote>> make_votes(const LoadedConfig& setup, const std::shared_ptr<Log>& log,
                                            const std::shared_ptr<store::PluginStateStore>& state,
                                            const std::shared_ptr<const topology::Topology>& machine);

@@ -540,10 +540,10 @@ typedef struct topolet_request {
   const topolet_workload* workload;
   const topolet_topology* topology;
   const topolet_ledger* ledger;
-  int32_t mode;             /* topolet_mode that the container will have */
-  uint32_t flags;           /* TOPOLET_REQUEST_… */
-  int32_t cpu_source;       /* topolet_cpu_source */
-  int32_t why_shared;       /* topolet_why_shared */
+  int32_t mode;       /* topolet_mode that the container will have */
+  uint32_t flags;     /* TOPOLET_REQUEST_… */
+  int32_t cpu_source; /* topolet_cpu_source */
+  int32_t why_shared; /* topolet_why_shared */
   /* What it has, or had in its last attempt, as far as that is known; empty for TOPOLET_OCCASION_CREATE. Of one that
    * goes back to CPUs that it was given before, these as well. */
   topolet_set had_cpus;

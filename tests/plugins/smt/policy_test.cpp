@@ -272,12 +272,10 @@ TEST(SmtOff, KeepsSharedContainersTogether) {
   EXPECT_FALSE(plugin.pick(Request(machine, ledger, kLight, 0), 0).narrowed);
 }
 
-TEST_F(SmtTest, SaysOnceThatItDeniesNoRoundingWhereCpusAreNotHandedOutAsWholeCores) {
-  Plugin plugin(topolet_plugin_v1, host_, {{"round", "deny"}});
-  plugin.score(Request(machine_, ledger_, {}, 0));
-  plugin.score(Request(machine_, ledger_, {}, 3).flags(kFullPcpusOnly));
+TEST_F(SmtTest, SaysThatItDeniesNoRoundingWhereCpusAreNotHandedOutAsWholeCores) {
+  const Plugin whole_cores(topolet_plugin_v1, host_, {{"round", "deny"}}, {{"numa.full-pcpus-only", "true"}});
   EXPECT_THAT(host_.log, IsEmpty());
-  for (int times = 0; times < 2; ++times) plugin.score(Request(machine_, ledger_, {}, 3));
+  const Plugin without(topolet_plugin_v1, host_, {{"round", "deny"}});
   EXPECT_THAT(host_.log, ElementsAre(HasSubstr("round = deny has no effect without numa.full-pcpus-only")));
 }
 

@@ -127,15 +127,16 @@ static const void* capability(const topolet_instance* instance, const char* id) 
 static void ask(const topolet_instance* instance, const topolet_request* request) {
   const topolet_score* score = (const topolet_score*)capability(instance, TOPOLET_SCORE_ID);
   if (score != NULL) {
-    const topolet_score_sink sink = {sizeof(sink), 0, NULL, hear_score, hear_score_error};
+    const topolet_score_sink sink = {sizeof(sink), 0, NULL, hear_score, hear_score_error, NULL};
     CHECK(score->score(instance, request, &sink) == TOPOLET_OK, "score()");
   }
   const topolet_pick* pick = (const topolet_pick*)capability(instance, TOPOLET_PICK_ID);
   if (pick != NULL) {
     uint64_t usable = request->candidates[0].usable.words[0];
     const topolet_pick_request what = {sizeof(what), 0, request, {&usable, 1}, {NULL, 0}, request->exclusive_cpus, 0};
-    const topolet_pick_sink sink = {sizeof(sink), 0,           &usable,     hear_set,   hear_set,   hear_order,
-                                    hear_reason,  hear_reason, hear_reason, hear_share, hear_reason};
+    const topolet_pick_sink sink = {sizeof(sink), 0,           &usable,     hear_set,    hear_set,
+                                    hear_order,   hear_reason, hear_reason, hear_reason, hear_share,
+                                    hear_reason,  NULL,        NULL};
     CHECK(pick->pick(instance, &what, &sink) == TOPOLET_OK, "pick()");
   }
   CHECK(capability(instance, "topolet.no-such-capability/1") == NULL, "has a capability that does not exist");

@@ -142,7 +142,7 @@ typedef enum topolet_status {
   TOPOLET_FAILED = 1,       /* it could not be done; the sink, if there is one, was told why */
   TOPOLET_INVALID = 2,      /* an argument is malformed, such as a null pointer with a length */
   TOPOLET_OUT_OF_RANGE = 3, /* a number is outside its bounds, or a set names an index above 65535 */
-  TOPOLET_UNKNOWN = 4,      /* there is no such candidate */
+  TOPOLET_UNKNOWN = 4,      /* there is no such candidate, entry, device or key */
   TOPOLET_DUPLICATE = 5,    /* the same was set before in this call */
   TOPOLET_LATE = 6,         /* the call, its thread's turn or the instance's life is over: return as soon as possible */
   TOPOLET_THREW = 7,        /* the plugin's own barrier caught an exception; counts as misbehaviour */
@@ -435,7 +435,7 @@ typedef struct topolet_node_demand {
 } topolet_node_demand;
 
 /* Which container has which CPUs, at the time of the decision. The container that is being placed is not in it, nor is
- * what it has or had: see topolet_request.had_cpus. */
+ * what it has or had, whether it is created, resized, moved or repaired: see topolet_request.had_cpus. */
 typedef struct topolet_ledger {
   uint32_t struct_size;
   uint32_t reserved;
@@ -512,7 +512,7 @@ typedef struct topolet_candidate {
 } topolet_candidate;
 
 /* Flags of a request. */
-#define TOPOLET_REQUEST_MUST_KEEP 1u     /* the container gets all of `keep`, or is denied */
+#define TOPOLET_REQUEST_MUST_KEEP 1u     /* it gets all of `keep`, or all its CPUs of it, or is denied */
 #define TOPOLET_REQUEST_STAYS 2u         /* it runs and must be somewhere: a rejection only counts against a place */
 #define TOPOLET_REQUEST_PARTIAL 4u       /* `candidates` are some of those that there are */
 #define TOPOLET_REQUEST_WHOLE_CORES 8u   /* exclusive CPUs are handed out as whole cores (numa.full-pcpus-only) */
@@ -533,18 +533,20 @@ typedef struct topolet_request {
   uint32_t exclusive_cpus;  /* how many; 0 unless `exclusive` */
   uint32_t candidate_count; /* 1 or more */
   /* Single nodes and domains, then combinations of nodes, in an order that depends on the machine alone; the machine is
-   * the last. */
+   * the last, unless it is left out (TOPOLET_REQUEST_PARTIAL). */
   const topolet_candidate* candidates;
   uint32_t candidate_stride;
   int32_t occasion; /* topolet_occasion */
   const topolet_workload* workload;
   const topolet_topology* topology;
   const topolet_ledger* ledger;
-  int32_t mode;             /* topolet_mode that the container will have */
-  uint32_t flags;           /* TOPOLET_REQUEST_… */
-  int32_t cpu_source;       /* topolet_cpu_source */
-  int32_t why_shared;       /* topolet_why_shared */
-  topolet_set had_cpus;     /* what it has, or had in its last attempt; empty where there was none */
+  int32_t mode;       /* topolet_mode that the container will have */
+  uint32_t flags;     /* TOPOLET_REQUEST_… */
+  int32_t cpu_source; /* topolet_cpu_source */
+  int32_t why_shared; /* topolet_why_shared */
+  /* What it has, or had in its last attempt, as far as that is known; empty for TOPOLET_OCCASION_CREATE. Of one that
+   * goes back to CPUs that it was given before, these as well. */
+  topolet_set had_cpus;
   topolet_set had_withheld; /* the same */
   topolet_set had_mems;     /* the same */
   topolet_set keep;         /* of had_cpus: goes before what policies choose */

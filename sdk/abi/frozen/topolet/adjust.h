@@ -23,8 +23,8 @@ extern "C" {
 typedef enum topolet_asks {
   TOPOLET_ASKS_CREATE = 0,  /* a container that is being created: all setters take effect */
   TOPOLET_ASKS_UPDATE = 1,  /* one that exists: environment and annotations stay as they are */
-  TOPOLET_ASKS_SANDBOX = 2, /* a pod's sandbox */
-  TOPOLET_ASKS_UNPLACED = 3 /* a container whose CPUs topolet does not choose */
+  TOPOLET_ASKS_SANDBOX = 2, /* a pod's sandbox; no host asks for one yet */
+  TOPOLET_ASKS_UNPLACED = 3 /* a container whose CPUs topolet does not choose; no host asks for one yet */
 } topolet_asks;
 
 typedef struct topolet_adjust_request {
@@ -40,8 +40,8 @@ typedef struct topolet_adjust_request {
 
 /* Where adjust() puts its answer. Owned by the host. Outside the call and its thread
  * its functions do nothing and return TOPOLET_LATE. Setters copy. They
- * return TOPOLET_OK; TOPOLET_INVALID, TOPOLET_OUT_OF_RANGE or TOPOLET_DUPLICATE for a wrong answer, which costs the
- * plugin its vote in this decision; TOPOLET_LATE when the host has abandoned the call. */
+ * return TOPOLET_OK; TOPOLET_INVALID, TOPOLET_OUT_OF_RANGE, TOPOLET_DUPLICATE or TOPOLET_FORBIDDEN for a wrong answer,
+ * which costs the plugin its vote in this decision; TOPOLET_LATE when the host has abandoned the call. */
 typedef struct topolet_adjust_sink topolet_adjust_sink;
 struct topolet_adjust_sink {
   uint32_t struct_size;
@@ -54,11 +54,14 @@ struct topolet_adjust_sink {
   int32_t (*mems)(const topolet_adjust_sink* sink, topolet_set nodes);
 
   /* Adds an environment variable. Each name once a call; not empty, in UTF-8, and without '=' and zero bytes. What the
-   * pod sets itself stays, and the first plugin that adds a name wins. Counts at the container's creation only.
+   * pod sets itself stays; of several plugins that add a name the one of more weight wins (score.h). Counts at the
+   * container's creation only. For PATH and names that begin with "LD_" the host logs a warning, once for each.
    * [decision] */
   int32_t (*env)(const topolet_adjust_sink* sink, topolet_str name, topolet_str value);
 
-  /* Adds an annotation to the container. As for env(); '=' is allowed.
+  /* Adds an annotation to the container. As for env(); '=' is allowed. Keys that begin with "io.kubernetes." or
+   * "cdi.k8s.io/", or whose part before the slash is "kubernetes.io" or ends in ".kubernetes.io", are not a plugin's to
+   * set: TOPOLET_FORBIDDEN, which is a wrong answer as well.
    * [decision] */
   int32_t (*annotation)(const topolet_adjust_sink* sink, topolet_str key, topolet_str value);
 
@@ -72,16 +75,33 @@ struct topolet_adjust_sink {
 
   /* Says that the container uses a device of the topology, by its PCI address or, without one, by the name of the OS
    * device. Each once a call. Kept as long as the container, and shown to all plugins in its ledger entry and, when it
-   * is placed anew, in its workload: what its environment said is not known any more then.
+   * is placed anew, in its workload: what its environment said is not known any more then. TOPOLET_UNKNOWN for any
+   * other text: it is not kept, and no fault, as a device of the workload's `used_devices` may have been unplugged
+   * meanwhile. What else there is to remember is for tag().
    * [decision] */
   int32_t (*uses)(const topolet_adjust_sink* sink, topolet_str device);
 
   /* Notes a value for the container, by the key "ID/`key`", where ID is the plugin's. Each key once a call; 1 byte or
    * more, in UTF-8; the value may be empty. At most TOPOLET_ADJUST_MAX_TAGS. Kept as long as the container and over
-   * restarts of the host, until a later adjust() of this plugin sets any; shown to all plugins in its ledger entry and,
-   * when it is placed anew, in its workload.
+   * restarts of the host, until a later adjust() of this plugin sets any; the container's next attempt begins without.
+   * Shown to all plugins in its ledger entry and, when it is placed anew, in its workload.
    * [decision] */
   int32_t (*tag)(const topolet_adjust_sink* sink, topolet_str key, topolet_str value);
+
+  /* Sets a file of the container's cgroup (version 2), such as the request's `unified` does. Only "memory.high" is
+   * known: where the kernel begins to reclaim the container's memory and slows it down. Its value is decimal bytes, 1
+   * or more, or "max" for none; more than the memory limit is dropped. Any other key gets TOPOLET_UNSUPPORTED. Each key
+   * once a call. What the pod sets itself stays, and of several plugins' values the first counts, as for env(). Kept as
+   * long as the container, until it is set again. A container with TOPOLET_ENTRY_ADOPTED is left as it is.
+   * [decision] */
+  int32_t (*unified)(const topolet_adjust_sink* sink, topolet_str key, topolet_str value);
+
+  /* Puts the container into a class of Intel's Resource Director Technology, by name; at most once a call, and
+   * TOPOLET_ADJUST_MAX_KEY bytes. containerd and CRI-O know such classes, and refuse a container whose class they do
+   * not have; other runtimes ignore it. What the pod sets itself stays, and of several plugins' classes the first
+   * counts, as for env(). Counts at the container's creation only.
+   * [decision] */
+  int32_t (*rdt_class)(const topolet_adjust_sink* sink, topolet_str name);
 };
 
 typedef struct topolet_adjust {

@@ -1,11 +1,20 @@
-/* Capability "topolet.pick/1" of a plugin: which CPUs of the winning candidate are used. It is called for every
- * container that gets a CPU set, exclusive or shared: first to ask which CPUs to use, then, when they are chosen, which
- * others to withhold beside them. A plugin that orders CPUs that others have narrowed or divided is called in between
- * once more for each part. */
+/* Capability "topolet.pick/1" of a plugin: which CPUs of a candidate are used. Asked for every container that gets a
+ * CPU set, about the best candidate; if what comes out cannot be used there, about the next one, and so on. For each of
+ * them:
+ *
+ * 1. TOPOLET_PICK_CHOOSE: every plugin once, all about the same CPUs, the candidate's `usable`.
+ * 2. TOPOLET_PICK_ORDER, for exclusive containers: about what is left of these, one plugin after the other, the higher
+ *    weight first, then the id, until one has an order. Where plugins have divided the CPUs with at_least(), that
+ *    one is asked again for each part, with the `count` to be taken of it.
+ * 3. TOPOLET_PICK_REVIEW: every plugin once, about the CPUs that were chosen.
+ *
+ * If a review rejects them, the three are gone through once more without the choices of some plugins: see reject().
+ * What else a plugin says in a stage is checked as ever, and has no effect. */
 #ifndef TOPOLET_PICK_H
 #define TOPOLET_PICK_H
 
 #include <topolet/abi.h>
+#include <topolet/tick.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -17,8 +26,8 @@ extern "C" {
 /* Which part of the answer takes effect. Stages that are newer than the plugin's abi_minor are not asked. */
 typedef enum topolet_pick_stage {
   TOPOLET_PICK_CHOOSE = 0, /* narrow() and at_least() */
-  TOPOLET_PICK_ORDER = 1,  /* order(), within what is narrowed */
-  TOPOLET_PICK_REVIEW = 2  /* `chosen` is what was chosen: withhold(), unmet() and reject() */
+  TOPOLET_PICK_ORDER = 1,  /* order(); `usable` is what choosing has left, or a part of it */
+  TOPOLET_PICK_REVIEW = 2  /* withhold(), unmet(), reject() and replace(); `chosen` is what was chosen of `usable` */
 } topolet_pick_stage;
 
 typedef struct topolet_pick_request {
@@ -50,8 +59,8 @@ struct topolet_pick_sink {
    * [decision] */
   int32_t (*withhold)(const topolet_pick_sink* sink, topolet_set cpus);
 
-  /* The CPUs to take first, by OS index, each once; the others follow in the host's order. The first plugin with an
-   * order wins. [decision] */
+  /* The CPUs to take first, by OS index, each once; the others follow in the host's order. Of several plugins
+   * with an order the one of more weight wins, of equals the first by id: see score.h. [decision] */
   int32_t (*order)(const topolet_pick_sink* sink, const uint32_t* os_indices, size_t count);
 
   /* Why, for people. Cut beyond 1,024 bytes.
@@ -75,6 +84,19 @@ struct topolet_pick_sink {
    * not required; if the result is rejected, too, it goes on to the next candidate. Cut beyond 1,024 bytes. [decision]
    */
   int32_t (*reject)(const topolet_pick_sink* sink, topolet_str reason);
+
+  /* Says by which code of its topolet.codes/1 the plugin answers so: it goes with what reason(), unmet() and reject()
+   * say. TOPOLET_UNKNOWN for a code that it does not have is a wrong answer, too. [decision] */
+  int32_t (*code)(const topolet_pick_sink* sink, topolet_str code);
+
+  /* Asks for the container at this position of request->ledger->entries, which shares CPUs, to be placed anew together
+   * with this one: all plugins are asked about it with the ledger as it is with the chosen CPUs, and both are committed
+   * at once, so that a group can make room for its new member. `flags` as of topolet_tick_sink.replace, where
+   * TOPOLET_REPLACE_NOW changes nothing. Each entry once; TOPOLET_PICK_REVIEW only, ignored in other stages. The
+   * request is not binding: a container that may not move, or for which the plugins choose no other place, stays where
+   * it is. Returns TOPOLET_UNKNOWN for no such entry, or one that topolet does not place; TOPOLET_UNSUPPORTED for a
+   * flag that the host does not know: then nothing is asked for, and it is no fault. [decision] */
+  int32_t (*replace)(const topolet_pick_sink* sink, uint32_t entry, uint32_t flags, topolet_str reason);
 };
 
 typedef struct topolet_pick {
