@@ -186,8 +186,7 @@ TEST_F(HistoryTest, FindsInTheAudit) {
   EXPECT_EQ(events({since, "--cpu", "15"}), "web unpinned, web bound, ");
   EXPECT_EQ(events({since, "--node", "1"}), "web unpinned, web bound, ");
   EXPECT_EQ(events({since, "--namespace", "default", "--pod", "big"}), "big denied, ");
-  EXPECT_THAT(said({"audit", since, "--namespace", "other"}, 0),
-              HasSubstr("nothing is recorded of that time"));
+  EXPECT_THAT(said({"audit", since, "--namespace", "other"}, 0), HasSubstr("nothing is recorded of that time"));
   EXPECT_THAT(said({"audit", "--pod", "nobody"}, 0), HasSubstr("nothing is recorded about pod 'nobody'"));
   EXPECT_THAT(said({"audit", "--node", "7"}, 2), HasSubstr("the machine has no NUMA node 7"));
   EXPECT_THAT(said({"audit", "--cpu", "1-", since}, 2), HasSubstr("--cpu"));
