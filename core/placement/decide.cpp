@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <deque>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "core/base/text.hpp"
@@ -20,6 +21,7 @@
 #include "core/placement/settings.hpp"
 #include "core/placement/validate.hpp"
 #include "core/placement/vote_tally.hpp"
+#include "core/placement/why_shared.hpp"
 #include "core/placement/zone.hpp"
 
 namespace topolet::placement {
@@ -78,54 +80,6 @@ std::optional<PolicyRequest> with_proposals(const PolicyRequest& request, const 
   PolicyRequest wider = request;
   wider.candidates = std::move(candidates);
   return wider;
-}
-
-struct WhyShared {
-  const char* text;
-  bool is_unexpected;  ///< whoever made the container may wonder why it has no CPUs of its own
-};
-
-WhyShared why_shared(NotExclusive why) {
-  switch (why) {
-    case NotExclusive::kAnnotatedNone:
-      return {"annotation topolet.io/cpus = none", true};
-    case NotExclusive::kAnnotatedShared:
-      return {"annotation topolet.io/cpus = shared", true};
-    case NotExclusive::kBurstable:
-      return {"its QoS class is Burstable", false};
-    case NotExclusive::kBestEffort:
-      return {"its QoS class is BestEffort", false};
-    case NotExclusive::kUnknownDemand:
-      return {"neither the runtime nor the kernel tells exactly what it requests", false};
-    case NotExclusive::kFractionalRequest:
-      return {"its CPU request is not a whole number", false};
-    case NotExclusive::kNoRequest:
-      return {"annotation topolet.io/cpus = exclusive needs a CPU request", true};
-    case NotExclusive::kUnknownRequest:
-      return {"it requests 256 CPUs or more and has no CPU limit, so that the runtime is not told how many", true};
-    case NotExclusive::kNothingRequested:
-      return {"it requests no CPU", true};
-    case NotExclusive::kNoOwnRequest:
-      return {"it has no CPU request of its own", true};
-    case NotExclusive::kOnlyWholeCpus:
-      return {
-          "annotation topolet.io/cpus = exclusive is ignored for a CPU request that is not a whole number: "
-          "placement.exclusive-namespaces does not list its namespace",
-          true};
-    case NotExclusive::kReservedNamespace:
-      return {"its namespace is one of placement.reserved-namespaces", true};
-    case NotExclusive::kRuleNever:
-      return {"placement.exclusive = never", true};
-    case NotExclusive::kRuleAnnotated:
-      return {"placement.exclusive = annotated, and it has no annotation topolet.io/cpus = exclusive", true};
-    case NotExclusive::kKubeletHandsOutCpus:
-      return {"the kubelet assigns CPUs on this node; while it does, topolet gives no container exclusive CPUs", true};
-    case NotExclusive::kOnlyAtCreation:
-      return {"exclusive CPUs are given only when a container is created", true};
-    case NotExclusive::kNodeFull:
-      break;
-  }
-  return {"", false};
 }
 
 constexpr const char* kTakenBack = ": its scores are taken back, because it lost its vote when it was asked for CPUs";
@@ -330,22 +284,25 @@ class DecisionRun {
   }
 
   /// Who loses its vote over its pick has none, as if it had lost it when it was asked for scores: what it said of the
-  /// candidates is taken back, and the best of them is tried again. Returns whether somebody has lost it.
+  /// candidates is taken back, and the best of them is tried again. Not so of who was not asked for want of time.
+  /// Returns true if something was taken back.
   bool take_back_lost_votes(std::vector<RankedCandidate>& ranking) {
     const std::vector<std::string>& lost = decision_.lost_votes;
-    if (lost.size() == heeded_losses_) return false;
+    const std::set<std::string> lately(lost.begin() + static_cast<std::ptrdiff_t>(heeded_losses_), lost.end());
+    heeded_losses_ = lost.size();
+    const auto is_to_blame = [&](const Vote& vote) {
+      return lately.contains(vote.policy->name()) && !tally_.ran_out_of_time(vote);
+    };
+    if (std::none_of(votes_.begin(), votes_.end(), is_to_blame)) return false;
     // What was dropped so far was dropped for votes that do not count any more, or is found once more.
     std::vector<std::string>& dropped = decision_.verdicts.dropped;
     std::erase_if(dropped, [](const std::string& what) { return !what.ends_with(kTakenBack); });
     for (const Vote& vote : votes_) {
-      if (std::find(lost.begin() + static_cast<std::ptrdiff_t>(heeded_losses_), lost.end(), vote.policy->name()) ==
-          lost.end())
-        continue;
+      if (!is_to_blame(vote)) continue;
       take_back_opinions(request_, vote, ranking, decision_);
       tally_.take_back_reply();
       dropped.push_back(vote.policy->name() + kTakenBack);
     }
-    heeded_losses_ = lost.size();
     return true;
   }
 

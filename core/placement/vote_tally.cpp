@@ -10,6 +10,7 @@ namespace topolet::placement {
 void VoteTally::lose(const Vote& vote, const Error& error) {
   const std::string& name = vote.policy->name();
   decision_.lost_votes.push_back(name);
+  if (error.code == Code::kDeadlineExceeded) out_of_time_.insert(name);
   const std::string prefix = name + ": ";
   decision_.verdicts.lost_votes.push_back(error.message.starts_with(prefix) ? error.message : prefix + error.message);
   if (denial_ || !may_deny() || !(vote.fail_closed || is_required(vote))) return;

@@ -1,7 +1,9 @@
 // The votes that still count in one decision.
 #pragma once
 
+#include <cstddef>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "core/placement/decision.hpp"
@@ -21,6 +23,8 @@ class VoteTally {
   /// For what only the core could detect.
   void lose_for_invalid_reply(const Vote& vote, const std::string& bad_answer);
   bool has_lost(const Vote& vote) const;
+  /// Returns true if it lost its vote because there was no time to ask it, which is not its fault.
+  bool ran_out_of_time(const Vote& vote) const { return out_of_time_.contains(vote.policy->name()); }
   /// "; gpu lost its vote" for each that has, for the end of the decision's reason.
   std::string lost_votes_text() const;
   /// Returns true if its pick must be carried out.
@@ -37,6 +41,7 @@ class VoteTally {
   const PolicyRequest& request_;
   Decision& decision_;
   std::size_t replies_ = 0;
+  std::set<std::string> out_of_time_;  ///< names of policies
   std::optional<std::string> denial_;
 };
 

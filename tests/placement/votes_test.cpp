@@ -168,6 +168,18 @@ TEST(Votes, ThatAreLostOverAPickTakeBackTheirScoresAndRejections) {
   EXPECT_TRUE(decision.verdicts.rejected.empty());
 }
 
+TEST(Votes, ThatAreLostForWantOfTimeLeaveTheirScores) {
+  TestNode node("pack:1 numa:2 core:4 pu:1");
+  Wishes wishes;
+  wishes.verdicts = {{"1", points(50)}};
+  wishes.failure = Error{Code::kDeadlineExceeded, "was not asked to pick CPUs"};
+  node.votes = {claim("hurried", 1, wishes)};
+  const Decision decision = node.run(guaranteed("a", 1));
+  EXPECT_EQ(decision.nodes, NodeSet{1});
+  EXPECT_FALSE(decision.unpinned);
+  EXPECT_EQ(decision.lost_votes, std::vector<std::string>{"hurried"});
+}
+
 TEST(Votes, ThatAreAllLostOverAPickLeaveTheMachine) {
   TestNode node("numa:2 core:2 pu:1");
   node.votes = {claim("fails", 1, {.verdicts = {{"1", points(100)}}, .failure = Error{Code::kInternal, "threw"}})};
