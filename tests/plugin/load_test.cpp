@@ -289,6 +289,23 @@ TEST(PluginLibrary, RefusesAPluginWhoseAnnotationsHaveNoNames) {
   }
 }
 
+TEST(PluginLibrary, RefusesStructsThatTheRulesForbid) {
+  const auto library = PluginLibrary::load(kBroken, "misshapen");
+  ASSERT_TRUE(library) << library.error().message;
+  const std::map<std::string, std::string> faults = {
+      {"reserved-instance", "has 7 in its field `reserved`, which must be 0"},
+      {"reserved", "topolet.score/1 has 7 in its field `reserved`, which must be 0"},
+      {"odd-size", "topolet.score/1 has a struct_size of 20, which cannot be: it is a multiple of 8, at most 4096"},
+      {"huge", "topolet.score/1 has a struct_size of 4104, which cannot be"},
+      {"inconstant", "get_capability gave two answers for topolet.score/1; it must always give the same"}};
+  for (const auto& [how, fault] : faults) {
+    const auto made = library->create({{"how", how}}, make_silent_log());
+    ASSERT_FALSE(made) << how;
+    EXPECT_THAT(made.error().message, HasSubstr(fault)) << how;
+  }
+  EXPECT_TRUE(library->create({{"how", "soundly"}}, make_silent_log()));
+}
+
 TEST(PluginLibrary, RefusesUnknownOptionsAndBadValues) {
   const auto library = PluginLibrary::load(kPlugins, "numa");
   ASSERT_TRUE(library) << library.error().message;
