@@ -112,8 +112,9 @@ constexpr bool kIsSanitized = false;
 
 /// One that a sanitizer hides, by what it does itself at a crash or with memory.
 bool is_hidden_by_sanitizers(const std::string& plugin) {
-  static const std::set<std::string> kHidden = {"leaks-each-call", "maps-each-call", "reads-unwritten",
-                                                "moves-signal-stack", "overflows-stack"};
+  static const std::set<std::string> kHidden = {"leaks-each-call",    "maps-each-call",  "reads-unwritten",
+                                                "moves-signal-stack", "overflows-stack", "takes-signals",
+                                                "indexes-by-kind"};
   return kHidden.count(plugin) > 0;
 }
 
