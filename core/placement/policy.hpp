@@ -194,6 +194,7 @@ struct PolicyRequest {
   std::shared_ptr<const topology::Topology> topology;
   LedgerSnapshot ledger;
   Workload workload;
+  std::string container_id = {};  ///< the runtime's; empty until the runtime has created it
   Occasion occasion = Occasion::kCreate;
   Had had = {};                       ///< nothing when it is created for the first time; all of `keep` is in it
   CommonOptions common_options = {};  ///< decide() sets them, by its votes

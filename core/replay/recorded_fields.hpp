@@ -163,7 +163,8 @@ TOPOLET_END_OF_FIELDS
 /// The fields that are recorded of each request as they are: all but machine, ledger, workload and candidates, and what
 /// decide() knows by its votes.
 TOPOLET_FIELDS_OF(placement::PolicyRequest)
-  field("occasion", &T::occasion), field("had", &T::had), field("min_shared_cpus", &T::min_shared_cpus),
+  field("container_id", &T::container_id), field("occasion", &T::occasion), field("had", &T::had),
+  field("min_shared_cpus", &T::min_shared_cpus),
   field("candidates_are_cut", &T::candidates_are_cut),
   field("exclusive", &T::exclusive), field("exclusive_cpus", &T::exclusive_cpus),
   field("why_not_exclusive", &T::why_not_exclusive), field("shared_mode", &T::shared_mode),

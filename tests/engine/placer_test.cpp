@@ -229,6 +229,8 @@ TEST_F(RequestOfPlanTest, SaysWhatWhoMakesRoomHas) {
   EXPECT_EQ(asked[0]->had, placement::Had());
   EXPECT_EQ(asked[1]->occasion, placement::Occasion::kRepair);
   EXPECT_EQ(asked[1]->had.cpus.to_string(), "0-3");
+  EXPECT_EQ(asked[0]->container_id, "");
+  EXPECT_EQ(asked[1]->container_id, "c-b");
 }
 
 TEST_F(RequestOfPlanTest, SaysWhatWhoIsPlacedAnewWithAnotherHas) {

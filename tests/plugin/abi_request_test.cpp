@@ -333,6 +333,7 @@ TEST(AbiRequest, ShowsTheTagsOfTheWorkload) {
 
 TEST(AbiRequest, SaysWhatIsDecided) {
   const auto request = two_node_request();
+  request->container_id = "c-1";
   request->occasion = placement::Occasion::kResize;
   request->had = {CpuSet{1, 2}, CpuSet{3}, NodeSet{1}};
   request->keep = CpuSet{2};
@@ -340,6 +341,7 @@ TEST(AbiRequest, SaysWhatIsDecided) {
   request->from = placement::CpuSource::kIsolated;
   const AbiRequest view = abi_view(*request);
   const topolet_request& seen = view.view();
+  EXPECT_EQ(text(seen.workload->container_id), "c-1");
   EXPECT_EQ(seen.occasion, TOPOLET_OCCASION_RESIZE);
   EXPECT_EQ(seen.mode, TOPOLET_MODE_EXCLUSIVE);
   EXPECT_EQ(seen.flags, 0U);

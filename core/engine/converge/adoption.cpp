@@ -259,6 +259,7 @@ Plan Reconciler::plan_shared(const operations::ContainerDetail& detail, const pl
                              const CpuSet& runs_on) const {
   Placer::Constraints constraints;
   constraints.occasion = placement::Occasion::kAdopt;
+  constraints.container_id = detail.info.id;
   constraints.had = {runs_on, {}, detail.mems};
   constraints.only_shared = true;
   constraints.keep_nodes = bound_memory_nodes(detail) & deps_.placer.candidates().back().nodes;

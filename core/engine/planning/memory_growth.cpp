@@ -73,7 +73,8 @@ placement::PolicyRequest request_on_its_cpus(const Placer& placer, const Ledger&
   placement::PolicyRequest request = make_request(placer.topology(), std::move(view), std::move(asked), {},
                                                   placer.rules(), ledger.kubelet_hands_out_cpusets());
   request.occasion = placement::Occasion::kResize;
-  request.had = {before.placement.cpus, before.placement.withheld, before.placement.mems};
+  request.container_id = before.id_in_runtime();
+  request.had = had_of(before);
   const CpuSet& cpus = before.placement.cpus;
   // Its present mode counts, not the one that the rules would give it now.
   request.exclusive = before.is_exclusive();

@@ -51,9 +51,8 @@ void add_nodes_of_pod(const Ledger& ledger, const placement::Workload& workload,
   }
 }
 
-placement::Had had_of(const Allocation& allocation) {
-  const placement::Placement& has = allocation.placement;
-  return {has.cpus, has.withheld, has.mems};
+bool is_of_create(const placement::PolicyRequest& request) {
+  return request.occasion == placement::Occasion::kCreate || request.occasion == placement::Occasion::kRestart;
 }
 
 /// Returns what a container has, or had before: of one that is created again, in its last attempt; of one that moves,
@@ -62,8 +61,7 @@ placement::Had had_before(const Ledger& ledger, const placement::PolicyRequest& 
                           const Placer::Constraints& constraints) {
   using placement::Occasion;
   placement::Had had = constraints.had;
-  const bool is_created = request.occasion == Occasion::kCreate || request.occasion == Occasion::kRestart;
-  const Allocation* now = is_created ? nullptr : ledger.find(request.workload.key);
+  const Allocation* now = is_of_create(request) ? nullptr : ledger.find(request.workload.key);
   if (now != nullptr && had == placement::Had()) had = had_of(*now);
   if (request.occasion == Occasion::kRestart)
     had = {constraints.keep.cpus, constraints.keep.withheld, constraints.keep.mems};
@@ -81,6 +79,11 @@ Allocation allocation_of(const placement::Workload& workload, const placement::D
 }
 
 }  // namespace
+
+placement::Had had_of(const Allocation& allocation) {
+  const placement::Placement& has = allocation.placement;
+  return {has.cpus, has.withheld, has.mems};
+}
 
 bool Placer::Constraints::admits(const placement::Candidate& candidate) const {
   if (within_nodes) {
@@ -106,7 +109,8 @@ CpuSet core_siblings_of(const topology::Topology& topology, const CpuSet& cpus) 
 placement::PolicyRequest Placer::request(const Ledger& ledger, const placement::Workload& workload,
                                          const Constraints& constraints) const {
   // What is kept of its last attempt is its own until it has a place again.
-  const Allocation* kept = ledger.find(workload.key) == nullptr ? ledger.find_kept(workload.key) : nullptr;
+  const Allocation* own = ledger.find(workload.key);
+  const Allocation* kept = own == nullptr ? ledger.find_kept(workload.key) : nullptr;
   const placement::ContainerKey* without = kept != nullptr ? &kept->workload.key : &workload.key;
   placement::Workload asked = constraints.zone ? placement::with_zone(workload, *constraints.zone) : workload;
   placement::LedgerSnapshot view = ledger.snapshot(without);
@@ -134,6 +138,7 @@ placement::PolicyRequest Placer::request(const Ledger& ledger, const placement::
       request.from = has_isolated ? placement::CpuSource::kIsolated : placement::CpuSource::kPool;
     }
   }
+  if (!is_of_create(request)) request.container_id = own == nullptr ? constraints.container_id : own->id_in_runtime();
   request.had = had_before(ledger, request, constraints);
   const auto admits = [&constraints](const placement::Candidate& candidate) { return constraints.admits(candidate); };
   if (request.exclusive || !constraints.also_among.empty()) {

@@ -35,6 +35,7 @@ class Placer {
   /// The differences from a decision on a new container.
   struct Constraints {
     std::optional<placement::Occasion> occasion = {};  ///< none: a new container, or the next attempt of one
+    std::string container_id = {};                     ///< the runtime's, where the ledger does not know it
     placement::Had had = {};              ///< what it has, where the ledger that is planned on does not say
     std::optional<NodeSet> within_nodes;  ///< only candidates inside these nodes
     std::optional<placement::Candidate> exact_candidate;  ///< only this one
@@ -112,6 +113,9 @@ class Placer {
 /// Returns true if the nodes that a new container is given count for the other containers of its pod: if it is the
 /// first, and was placed for the whole pod, whose resources must be known for that.
 bool keeps_pod_together(const placement::Workload& workload, const placement::Decision& decision);
+
+/// Returns what a container has.
+placement::Had had_of(const Allocation& allocation);
 
 /// The rest of the cores of some CPUs.
 CpuSet core_siblings_of(const topology::Topology& topology, const CpuSet& cpus);

@@ -146,6 +146,8 @@ struct Allocation {
   bool is_bound() const { return phase == Phase::kCreated || may_run(); }
   /// Nobody knows yet whether the runtime has made it.
   bool is_pending() const { return phase == Phase::kPending || phase == Phase::kInDoubt; }
+  /// Returns the id of the container that it is about: while it is pending, the runtime has told none.
+  std::string id_in_runtime() const { return is_pending() ? std::string() : container_id; }
   bool has_run() const { return phase == Phase::kRunning || is_kept(); }
   bool may_run() const { return phase == Phase::kStarting || phase == Phase::kRunning; }
   /// Its CPUs are topolet's to set.

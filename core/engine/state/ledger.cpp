@@ -209,7 +209,7 @@ std::shared_ptr<const placement::LedgerEntry> Ledger::entry_of(const Allocation&
                              .annotations = workload.annotations,
                              .devices = workload.devices,
                              .cdi_devices = workload.cdi_devices,
-                             .container_id = allocation.is_pending() ? "" : allocation.container_id,
+                             .container_id = allocation.id_in_runtime(),
                              .pending = allocation.is_pending(),
                              .started = allocation.has_run(),
                              .adopted = allocation.adopted});

@@ -410,7 +410,8 @@ void AbiLedger::retire() {
   list_.retire();
 }
 
-const topolet_workload* lend_workload(LentBlock& block, const placement::Workload& workload, bool with_env) {
+const topolet_workload* lend_workload(LentBlock& block, const placement::Workload& workload,
+                                      const std::string& container_id, bool with_env) {
   return block.copy_struct(topolet_workload{
       sizeof(topolet_workload),
       workload.key.attempt,
@@ -436,7 +437,7 @@ const topolet_workload* lend_workload(LentBlock& block, const placement::Workloa
       block.copy(workload.pod_nodes),
       block.copy(workload.used_devices),
       block.copy_pairs(workload.tags),
-      {},
+      block.copy(container_id),
   });
 }
 
@@ -455,7 +456,7 @@ AbiRequest::AbiRequest(const placement::PolicyRequest& request, std::shared_ptr<
                       copy_candidates(),
                       sizeof(topolet_candidate),
                       static_cast<std::int32_t>(request.occasion),
-                      lend_workload(block_, request.workload, true),
+                      lend_workload(block_, request.workload, request.container_id, true),
                       &topology_->view(),
                       &ledger_->view(),
                       static_cast<std::int32_t>(request.mode()),

@@ -81,8 +81,10 @@ class AbiLedger {
   const topolet_ledger* view_ = nullptr;
 };
 
-/// A workload as C structs, in this block. Without `with_env`, its environment is not copied.
-const topolet_workload* lend_workload(LentBlock& block, const placement::Workload& workload, bool with_env);
+/// A workload as C structs, in this block. `container_id`: the runtime's. Without `with_env`, its environment is not
+/// copied.
+const topolet_workload* lend_workload(LentBlock& block, const placement::Workload& workload,
+                                      const std::string& container_id, bool with_env);
 
 /// One PolicyRequest as C structs, made once for all plugins and calls of a decision. Borrows the request, which must
 /// stay unchanged.

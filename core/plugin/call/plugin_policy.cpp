@@ -389,7 +389,7 @@ CallStatus PluginPolicy::notify(const ContainerEvent& container_event, const Abi
   topolet_event event{};
   event.struct_size = sizeof(event);
   event.kind = static_cast<std::int32_t>(container_event.kind);
-  event.workload = lend_workload(*arguments_, container_event.workload, false);
+  event.workload = lend_workload(*arguments_, container_event.workload, container_event.container_id, false);
   event.mode = static_cast<std::int32_t>(container_event.placement.mode);
   event.flags = flags_of(container_event);
   event.cpus = arguments_->copy(container_event.placement.cpus);
