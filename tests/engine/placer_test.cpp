@@ -265,6 +265,19 @@ TEST_F(RequestOfPlanTest, CountsAsTheNextAttemptWhatHadCpus) {
   EXPECT_EQ(without->had, placement::Had());
 }
 
+TEST_F(RequestOfPlanTest, LeavesItselfOutAlsoWhereItsFormerAttemptIsKept) {
+  Allocation again = shared("a");
+  again.workload.key.attempt = 1;
+  const placement::Workload workload = again.workload;
+  const Ledger ledger = ledger_of({failed("a", {0, 1}, 1), again});
+  ASSERT_NE(ledger.find_kept(workload.key), nullptr);
+  Placer::Constraints moved;
+  moved.occasion = placement::Occasion::kMove;
+  const auto asked = requests(ledger, workload, moved);
+  ASSERT_FALSE(asked.empty());
+  for (const placement::LedgerEntry& entry : asked[0]->ledger.entries) EXPECT_NE(entry.key, workload.key);
+}
+
 /// 90 containers that are alike must leave node 0 for 47 others.
 class ShortListTest : public ::testing::Test {
  protected:
