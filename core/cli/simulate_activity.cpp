@@ -16,16 +16,21 @@ using nlohmann::ordered_json;
 using Fields = std::vector<std::pair<std::string, std::string>>;
 
 /// All that plugins add to a container, by the name under which it is shown.
-std::array<std::pair<const char*, const Fields*>, 3> groups_of(const placement::AddedFields& fields) {
-  return {{{"env", &fields.env}, {"annotations", &fields.annotations}, {"tags", &fields.tags}}};
+std::array<std::pair<const char*, Fields>, 5> groups_of(const placement::AddedFields& fields) {
+  const Fields rdt = fields.rdt_class.empty() ? Fields() : Fields{{"class", fields.rdt_class}};
+  return {{{"env", fields.env},
+           {"annotations", fields.annotations},
+           {"unified", fields.unified},
+           {"rdt", rdt},
+           {"tags", fields.tags}}};
 }
 
 ordered_json added_json(const simulate::AddedByPlugins& added) {
   ordered_json json{{"pod", added.key.pod_uid}, {"container", added.key.name}};
   for (const auto& [group, fields] : groups_of(added.fields)) {
-    if (fields->empty()) continue;
+    if (fields.empty()) continue;
     ordered_json& pairs = json[group] = ordered_json::object();
-    for (const auto& [key, value] : *fields) pairs[key] = value;
+    for (const auto& [key, value] : fields) pairs[key] = value;
   }
   return json;
 }
@@ -69,7 +74,7 @@ std::string activity_text(const simulate::PluginActivity& activity) {
   std::string text;
   for (const simulate::AddedByPlugins& added : activity.added) {
     for (const auto& [group, fields] : groups_of(added.fields)) {
-      for (const auto& [key, value] : *fields) {
+      for (const auto& [key, value] : fields) {
         text += fmt::format("      {} of {}/{}: {}={}\n", group, escaped(added.key.pod_uid), escaped(added.key.name),
                             escaped(key), escaped(value));
       }

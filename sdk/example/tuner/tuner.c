@@ -1,6 +1,6 @@
 /* Tells programs how many threads to have: OMP_NUM_THREADS is the number of CPUs that the container was given. The
  * variable cannot change while the container runs; when it has been moved to more or fewer CPUs since, the log says so.
- */
+ * The kernel begins to reclaim memory at nine tenths of the memory limit, also when a resize has changed that. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <topolet/abi.h>
@@ -30,12 +30,21 @@ static topolet_str written(char* buffer, size_t capacity, uint32_t number) {
   return text;
 }
 
+static void begin_to_reclaim_early(const topolet_adjust_sink* sink, int64_t limit) {
+  static const topolet_str kFile = TOPOLET_STR("memory.high");
+  char bytes[24];
+  if (limit < 10 || !TOPOLET_HAS(sink, unified)) return;
+  const topolet_str value = {bytes, (size_t)snprintf(bytes, sizeof(bytes), "%lld", (long long)(limit / 10 * 9))};
+  sink->unified(sink, kFile, value);
+}
+
 static int32_t adjust(const topolet_instance* instance, const topolet_adjust_request* request,
                       const topolet_adjust_sink* sink) {
   static const topolet_str kVariable = TOPOLET_STR("OMP_NUM_THREADS");
   static const topolet_str kTag = TOPOLET_STR("threads");
   char buffer[16];
   (void)instance;
+  begin_to_reclaim_early(sink, request->request->workload->demand->memory_limit_bytes);
   if (request->asks != TOPOLET_ASKS_CREATE) return TOPOLET_OK;
   const topolet_str threads = written(buffer, sizeof(buffer), count(request->cpus));
   sink->tag(sink, kTag, threads);

@@ -28,6 +28,22 @@ void test_tells_the_number_of_cpus() {
   expect(tuner.adjust(request, 0, set_of({0, 1}), TOPOLET_ASKS_UPDATE).env.empty(), "a running container is not told");
 }
 
+void test_begins_to_reclaim_before_the_limit() {
+  const Machine machine("numa:2 core:4 pu:1");
+  const Ledger ledger(machine);
+  FakeHost host;
+  Plugin tuner(topolet_plugin_v1, host);
+  Container limited = kContainer;
+  limited.memory_request_bytes = 1000;
+  const Request request(machine, ledger, limited, 3);
+  for (const topolet_asks asked : {TOPOLET_ASKS_CREATE, TOPOLET_ASKS_UPDATE})
+    expect(tuner.adjust(request, 0, set_of({0, 1, 2}), asked).unified.at("memory.high") == "900", "nine tenths");
+  Container without_limit = kContainer;
+  without_limit.memory_request_bytes = 0;
+  const Request unlimited(machine, ledger, without_limit, 3);
+  expect(tuner.adjust(unlimited, 0, set_of({0, 1, 2})).unified.empty(), "without a limit there is nothing to set");
+}
+
 void test_sees_moves() {
   const Machine machine("numa:2 core:4 pu:1");
   FakeHost host;
@@ -51,6 +67,7 @@ void test_sees_moves() {
 int main() {
   try {
     test_tells_the_number_of_cpus();
+    test_begins_to_reclaim_before_the_limit();
     test_sees_moves();
   } catch (const std::exception& exception) {
     expect(false, exception.what());
