@@ -234,6 +234,9 @@ TEST(PluginLibrary, RefusesAnotherAbi) {
   EXPECT_THAT(refusal(kBroken, "other-major"), HasSubstr("is built for ABI major 2; this topolet loads major 1"));
   EXPECT_THAT(refusal(kBroken, "other-draft"),
               HasSubstr("is built for draft 4 of the ABI; this topolet loads draft 3"));
+  EXPECT_THAT(refusal(kBroken, "older-draft"),
+              HasSubstr("is built for draft 2 of the ABI; this topolet loads draft 3"));
+  EXPECT_THAT(refusal(kBroken, "older-draft"), HasSubstr("rebuild it with the SDK of this topolet"));
 }
 
 TEST(PluginLibrary, RefusesAFileWithoutItsIdsName) {

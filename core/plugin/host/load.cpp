@@ -98,8 +98,7 @@ std::string other_draft(std::uint32_t draft, const std::string& path) {
     return what + "; it is newer than this topolet: update topolet, or build the plugin with the SDK of this one";
   return fmt::format(
       "{}; rebuild it with the SDK of this topolet, topolet-sdk 0.9.{} (package topolet-dev): the end of its ABI.md "
-      "says "
-      "what has changed; find_package(topolet-sdk 0.9.{} REQUIRED), or pkg-config topolet-sdk, finds it",
+      "says what has changed; find_package(topolet-sdk 0.9.{} REQUIRED), or pkg-config topolet-sdk, finds it",
       what, TOPOLET_ABI_DRAFT, TOPOLET_ABI_DRAFT);
 }
 
