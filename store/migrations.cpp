@@ -99,6 +99,11 @@ UPDATE allocation SET added = json_insert(added, '$.tags', json('[]'), '$.unifie
 WHERE added <> '';
 )sql";
 
+/// Adds when each container was moved last that could have stayed where it was, and why.
+constexpr const char* kColumnsV17 = R"sql(
+ALTER TABLE allocation ADD COLUMN last_move TEXT NOT NULL DEFAULT '';
+)sql";
+
 }  // namespace
 
 const std::vector<Migration>& migrations() {
@@ -110,6 +115,7 @@ const std::vector<Migration>& migrations() {
       {14, kRenamedV14},
       {15, kCompletedV15},
       {16, kColumnsV16},
+      {17, kColumnsV17},
   };
   return kSteps;
 }

@@ -167,6 +167,19 @@ std::vector<OptionSpec> placement_options() {
       option("memory-migrate", OptionType::kBool, {"false"},
              "Whether the memory nodes of a running container may be replaced (true), in which case the kernel moves "
              "its memory while the container waits; with false, memory nodes are only added."),
+      option("heal", OptionType::kString, {"shared"},
+             "Which containers may be moved while they run, to a better place or to make room for others: none (off), "
+             "those that share CPUs (shared), or also those with exclusive CPUs (all). The annotation topolet.io/move "
+             "of a pod, allow or never, comes before it.",
+             {"off", "shared", "all"}),
+      option("make-room", OptionType::kString, {"all"},
+             "How far such containers are moved to make room for one that is created or resized and would otherwise be "
+             "denied, on more NUMA nodes or caches, or farther from its devices: not at all (off), within their NUMA "
+             "nodes (node), or anywhere (all).",
+             {"off", "node", "all"}),
+      option("move-memory", OptionType::kSize, {"256Mi"},
+             "A container for which this much memory or more is booked is not moved to other NUMA nodes for a better "
+             "place, as its memory would stay behind; with memory-migrate = true it is."),
       with_range(option("pending-timeout", OptionType::kDuration, {"4m"},
                         "How long a placement is kept for a CreateContainer whose outcome is unknown."),
                  1000, kDayMs),

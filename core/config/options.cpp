@@ -258,6 +258,16 @@ placement::IsolatedRule isolated_rule(const std::string& value) {
   return value == "always" ? placement::IsolatedRule::kAlways : placement::IsolatedRule::kAnnotated;
 }
 
+placement::HealRule heal_rule(const std::string& value) {
+  if (value == "off") return placement::HealRule::kOff;
+  return value == "all" ? placement::HealRule::kAll : placement::HealRule::kShared;
+}
+
+placement::MakeRoomRule make_room_rule(const std::string& value) {
+  if (value == "off") return placement::MakeRoomRule::kOff;
+  return value == "node" ? placement::MakeRoomRule::kNode : placement::MakeRoomRule::kAll;
+}
+
 /// 'none' is a list of no names.
 std::optional<std::vector<std::string>> permitted_annotations(std::vector<std::string> names) {
   if (has(names, "all")) return std::nullopt;
@@ -283,6 +293,9 @@ PlacementOptions placement_options(const po::variables_map& values) {
   placement.rules.crash_hold = *parse_duration(text(values, "placement.crash-hold"));
   placement.rules.drop_exclusive_quota = text(values, "placement.exclusive-quota") == "drop";
   placement.rules.memory_migrate = text(values, "placement.memory-migrate") == "true";
+  placement.rules.heal = heal_rule(text(values, "placement.heal"));
+  placement.rules.make_room = make_room_rule(text(values, "placement.make-room"));
+  placement.rules.move_memory_bytes = static_cast<std::uint64_t>(*parse_size(text(values, "placement.move-memory")));
   placement.pending_timeout = *parse_duration(text(values, "placement.pending-timeout"));
   placement.start_grace = *parse_duration(text(values, "placement.start-grace"));
   placement.deadline = std::chrono::milliseconds(std::stol(text(values, "placement.deadline-ms")));

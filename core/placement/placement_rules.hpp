@@ -18,6 +18,13 @@ enum class WhenFull : std::uint8_t { kDeny, kShare };
 /// there are enough, else they are from the pool; all, and only from these.
 enum class IsolatedRule : std::uint8_t { kAnnotated, kPrefer, kAlways };
 
+/// The containers that topolet may move while they run, to give them or others a better place, unless their pod says
+/// otherwise: none, those that share CPUs, or also those with CPUs of their own.
+enum class HealRule : std::uint8_t { kOff, kShared, kAll };
+/// How far containers are moved to make room for one that is created or resized: not at all, within their NUMA nodes,
+/// or to any.
+enum class MakeRoomRule : std::uint8_t { kOff, kNode, kAll };
+
 /// As the option has it.
 constexpr std::string_view to_string(IsolatedRule rule) {
   if (rule == IsolatedRule::kPrefer) return "prefer";
@@ -40,6 +47,10 @@ struct PlacementRules {
   std::chrono::milliseconds crash_hold = std::chrono::minutes(5);
   /// The memory nodes of a running container may be changed at will, not only added to.
   bool memory_migrate = false;
+  HealRule heal = HealRule::kShared;
+  MakeRoomRule make_room = MakeRoomRule::kAll;
+  /// A container for which so much memory or more is booked is not moved to other NUMA nodes, unless memory_migrate.
+  std::uint64_t move_memory_bytes = std::uint64_t{256} << 20;
   /// Containers with CPUs of their own have no CFS quota.
   bool drop_exclusive_quota = false;
 };

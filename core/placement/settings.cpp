@@ -25,6 +25,8 @@ constexpr const char* kExclusiveWord = "exclusive";
 constexpr const char* kIfWholeWord = "exclusive-if-whole";
 constexpr const char* kPreferWord = "prefer";
 constexpr const char* kRequireWord = "require";
+constexpr const char* kAllowWord = "allow";
+constexpr const char* kNeverWord = "never";
 
 struct KnownValues {
   std::string_view name;
@@ -34,7 +36,8 @@ struct KnownValues {
 /// The annotations that the core reads itself, with the values they may have.
 const std::vector<KnownValues>& allowed_values() {
   static const std::vector<KnownValues> kKnown = {{kCpusAnnotation, {kExclusiveWord, "shared", "none"}},
-                                                  {kIsolatedAnnotation, {kPreferWord, kRequireWord}}};
+                                                  {kIsolatedAnnotation, {kPreferWord, kRequireWord}},
+                                                  {kMoveAnnotation, {kAllowWord, kNeverWord}}};
   return kKnown;
 }
 
@@ -193,6 +196,12 @@ CpusAnnotation cpus_annotation(const Workload& workload) {
   if (cpus == kIfWholeWord) return CpusAnnotation::kExclusiveIfWhole;
   if (cpus == "shared") return CpusAnnotation::kShared;
   return cpus == "none" ? CpusAnnotation::kNone : CpusAnnotation::kAbsent;
+}
+
+MoveAnnotation move_annotation(const Workload& workload) {
+  const std::string_view move = setting(workload, kMoveAnnotation);
+  if (move == kAllowWord) return MoveAnnotation::kAllow;
+  return move == kNeverWord ? MoveAnnotation::kNever : MoveAnnotation::kAbsent;
 }
 
 CpuSource cpu_source(const Workload& workload, const PlacementRules& rules) {

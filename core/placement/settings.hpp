@@ -20,6 +20,8 @@ inline constexpr const char* kAnnotationPrefix = "topolet.io/";
 inline constexpr std::string_view kContainersAnnotation = "containers";
 /// The name of the annotation that asks for CPUs isolated by the kernel (isolcpus), which schedulers do not count.
 inline constexpr const char* kIsolatedAnnotation = "isolated";
+/// The name of the annotation that says whether topolet may move a container while it runs.
+inline constexpr const char* kMoveAnnotation = "move";
 
 /// The annotations that topolet itself reads, without the prefix: the core, and of pods its scheduler extender.
 std::vector<std::string> core_annotation_names();
@@ -70,5 +72,13 @@ Workload with_rounded_request(Workload workload);
 
 /// Where exclusive CPUs come from: as topolet.io/isolated says, or else placement.isolated.
 CpuSource cpu_source(const Workload& workload, const PlacementRules& rules);
+
+/// topolet.io/move.
+enum class MoveAnnotation : std::uint8_t {
+  kAbsent,
+  kAllow,  ///< it may be moved, whatever placement.heal says
+  kNever,
+};
+MoveAnnotation move_annotation(const Workload& workload);
 
 }  // namespace topolet::placement

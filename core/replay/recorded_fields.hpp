@@ -153,7 +153,8 @@ TOPOLET_FIELDS_OF(placement::PlacementRules)
   field("min_shared_cpus", &T::min_shared_cpus), field("reserved_namespaces", &T::reserved_namespaces),
   field("exclusive_namespaces", &T::exclusive_namespaces), field("annotations", &T::annotations),
   field("node_name", &T::node_name), field("crash_hold", &T::crash_hold),
-  field("memory_migrate", &T::memory_migrate), field("drop_exclusive_quota", &T::drop_exclusive_quota)
+  field("memory_migrate", &T::memory_migrate), field("heal", &T::heal), field("make_room", &T::make_room),
+  field("move_memory_bytes", &T::move_memory_bytes), field("drop_exclusive_quota", &T::drop_exclusive_quota)
 TOPOLET_END_OF_FIELDS
 
 TOPOLET_FIELDS_OF(placement::Had)

@@ -74,6 +74,9 @@ TEST(Options, HaveDefaults) {
   EXPECT_FALSE(options.placement.rules.annotations.has_value()) << "all";
   EXPECT_EQ(options.placement.rules.crash_hold, milliseconds(300000));
   EXPECT_FALSE(options.placement.rules.memory_migrate);
+  EXPECT_EQ(options.placement.rules.heal, placement::HealRule::kShared);
+  EXPECT_EQ(options.placement.rules.make_room, placement::MakeRoomRule::kAll);
+  EXPECT_EQ(options.placement.rules.move_memory_bytes, std::uint64_t{256} << 20);
   EXPECT_EQ(options.placement.pending_timeout, milliseconds(240000));
   EXPECT_EQ(options.placement.deadline, milliseconds(50));
   EXPECT_EQ(options.placement.decision_time, milliseconds(200));
@@ -93,6 +96,7 @@ TEST(Options, AreReadFromTheFile) {
       "17\nmax-metadata-mib = 2\n"
       "[placement]\nreserved-cpus = 0-1\nallowed-cpus = 0-7\nmin-shared-cpus = 2\nexclusive = never\n"
       "annotations = cpus\nannotations = smt\ncrash-hold = 0\nmemory-migrate = true\n"
+      "heal = all\nmake-room = node\nmove-memory = 1Gi\n"
       "reserved-namespaces = a\nreserved-namespaces = b\nexclusive-namespaces = db\nexclusive-namespaces = "
       "t-*\nwhen-full = share\nisolated = prefer\npending-timeout = 1m30s\ndeadline-ms = 7\n"
       "decision-ms = 600000\n"
@@ -125,6 +129,9 @@ TEST(Options, AreReadFromTheFile) {
   EXPECT_THAT(options.placement.rules.annotations.value(), ElementsAre("cpus", "smt"));
   EXPECT_EQ(options.placement.rules.crash_hold, milliseconds(0));
   EXPECT_TRUE(options.placement.rules.memory_migrate);
+  EXPECT_EQ(options.placement.rules.heal, placement::HealRule::kAll);
+  EXPECT_EQ(options.placement.rules.make_room, placement::MakeRoomRule::kNode);
+  EXPECT_EQ(options.placement.rules.move_memory_bytes, std::uint64_t{1} << 30);
   EXPECT_EQ(options.placement.pending_timeout, milliseconds(90000));
   EXPECT_EQ(options.placement.deadline, milliseconds(7));
   EXPECT_EQ(options.placement.decision_time, milliseconds(600000));

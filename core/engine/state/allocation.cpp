@@ -39,6 +39,24 @@ std::string_view to_string(QuotaState quota) {
   return "?";
 }
 
+std::string_view to_string(MoveCause cause) {
+  switch (cause) {
+    case MoveCause::kHeal:
+      return "heal";
+    case MoveCause::kRoom:
+      return "room";
+    case MoveCause::kCrowd:
+      return "crowd";
+    case MoveCause::kReturn:
+      return "return";
+    case MoveCause::kPlugin:
+      return "plugin";
+    case MoveCause::kLoad:
+      return "load";
+  }
+  return "?";
+}
+
 std::string_view to_string(Phase phase) {
   switch (phase) {
     case Phase::kPending:

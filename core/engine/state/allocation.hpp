@@ -87,6 +87,29 @@ struct Hand {
 constexpr std::chrono::minutes kHandComesAgain{10};
 constexpr std::chrono::hours kHandForgotten{24};
 
+/// Who has a container moved that could have stayed where it was.
+enum class MoveCause : std::uint8_t {
+  kHeal,    ///< it is in a better place now
+  kRoom,    ///< another container is
+  kCrowd,   ///< more was requested of its CPUs than they are
+  kReturn,  ///< it is where it had been before it was displaced
+  kPlugin,  ///< a plugin wished it
+  kLoad,    ///< more was used of its CPUs than they are
+};
+
+std::string_view to_string(MoveCause cause);  // "heal", "room", "crowd", "return", "plugin", "load"
+
+/// The newest move of a container that could have stayed where it was.
+struct LastMove {
+  std::chrono::milliseconds at{};  ///< wall clock
+  MoveCause cause = MoveCause::kHeal;
+
+  friend bool operator==(const LastMove&, const LastMove&) = default;
+};
+
+/// For so long nobody moves it again, unless it must.
+constexpr std::chrono::minutes kBetweenMovesOfOne{10};
+
 /// For so long the kernel has to show topolet's CPUs before a container is not overruled any more.
 constexpr std::chrono::minutes kOverruledLinger{1};
 
@@ -131,6 +154,7 @@ struct Allocation {
   QuotaState quota = QuotaState::kAsAsked;
   SharedStringMap unified;  ///< the files of its cgroup v2 that policies have set
   bool adopted = false;     ///< it was found: topolet did not see its creation
+  std::optional<LastMove> last_move;
 
   bool is_exclusive() const { return placement.mode == placement::Mode::kExclusive; }
   /// It had to leave CPUs of its own, and returns to them when it can.

@@ -28,6 +28,8 @@ constexpr std::array<std::pair<AuditEvent, std::string_view>, 21> kWords{{
     {AuditEvent::kStoreChecked, "store-checked"},
     {AuditEvent::kStoreDamaged, "store-damaged"},
     {AuditEvent::kKubeletStatic, "kubelet-static"},
+    {AuditEvent::kWidened, "widened"},
+    {AuditEvent::kNarrowed, "narrowed"},
     {AuditEvent::kCapacity, "capacity"},
 }};
 

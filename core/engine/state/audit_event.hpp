@@ -30,6 +30,8 @@ enum class AuditEvent : std::uint8_t {
   kStoreChecked,
   kStoreDamaged,
   kKubeletStatic,  ///< whether the kubelet hands out CPUs itself
+  kWidened,        ///< shared: it may run on CPUs beside those of its nodes, too
+  kNarrowed,       ///< it may not any more
   kCapacity,       ///< what is told of a NUMA node's capacity, or what follows from it
 };
 

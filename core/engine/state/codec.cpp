@@ -22,6 +22,8 @@ constexpr std::array kModes{placement::Mode::kExclusive, placement::Mode::kShare
                             placement::Mode::kForeign};
 constexpr std::array kSqueezes{Squeeze::kNone, Squeeze::kPlaced, Squeeze::kLeftToKernel};
 constexpr std::array kQuotaStates{QuotaState::kAsAsked, QuotaState::kDropped, QuotaState::kGivenBack};
+constexpr std::array kMoveCauses{MoveCause::kHeal,   MoveCause::kRoom,   MoveCause::kCrowd,
+                                 MoveCause::kReturn, MoveCause::kPlugin, MoveCause::kLoad};
 constexpr std::array kQos{placement::Qos::kGuaranteed, placement::Qos::kBurstable, placement::Qos::kBestEffort,
                           placement::Qos::kUnknown};
 constexpr std::array kCertainties{placement::Certainty::kTold, placement::Certainty::kEstimated,
@@ -120,6 +122,13 @@ Json json_of(const Hand& hand) { return {{"repaired_ms", hand.repaired_at.count(
 void read(const Json& json, Hand& hand) {
   hand.repaired_at = std::chrono::milliseconds(json.at("repaired_ms").get<std::int64_t>());
   json.at("repairs").get_to(hand.repairs);
+}
+
+Json json_of(const LastMove& move) { return {{"at_ms", move.at.count()}, {"cause", to_string(move.cause)}}; }
+
+void read(const Json& json, LastMove& move) {
+  move.at = std::chrono::milliseconds(json.at("at_ms").get<std::int64_t>());
+  read_name(json.at("cause").get<std::string>(), kMoveCauses, move.cause);
 }
 
 Json json_of(const Stuck& stuck) {
