@@ -227,7 +227,7 @@ TEST_F(DetachedTest, HoldsNothingOfAnOlderVersionUntilTheFileCanBeWritten) {
   EXPECT_TRUE(store->allocations()->empty());
   EXPECT_TRUE(store->capacities()->empty());
   ASSERT_TRUE(store->reopen(*store->find_file_loss(), {1, 5}, kNow).has_value());
-  EXPECT_EQ(value("PRAGMA user_version"), "16");
+  EXPECT_EQ(value("PRAGMA user_version"), "17");
   EXPECT_EQ(store->allocations()->size(), 1U);
 }
 

@@ -7,7 +7,7 @@
 namespace topolet::engine {
 namespace {
 
-constexpr std::array<std::pair<AuditEvent, std::string_view>, 21> kWords{{
+constexpr std::array<std::pair<AuditEvent, std::string_view>, 23> kWords{{
     {AuditEvent::kPlaced, "placed"},
     {AuditEvent::kUnpinned, "unpinned"},
     {AuditEvent::kDenied, "denied"},
