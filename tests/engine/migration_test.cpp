@@ -116,7 +116,7 @@ store::Columns encode_before_sixteen() {
   return with(columns, "added", without(text_of(columns, "added"), {"tags", "unified", "rdt_class"}));
 }
 
-void forget_version_sixteen(Allocation& allocation) {
+void forget_since_sixteen(Allocation& allocation) {
   allocation.workload.tags = {};
   allocation.workload.kubelet_unified = {};
   allocation.placement.added.tags = {};
@@ -124,6 +124,7 @@ void forget_version_sixteen(Allocation& allocation) {
   allocation.placement.added.rdt_class = {};
   allocation.unified = {};
   allocation.adopted = false;
+  allocation.last_move.reset();
 }
 
 TEST_F(MigrationTest, BringsAnAllocationOfTheFirstVersion) {
@@ -144,7 +145,7 @@ TEST_F(MigrationTest, BringsAnAllocationOfTheFirstVersion) {
   expected.hand.reset();
   expected.stuck.reset();
   expected.quota = QuotaState::kAsAsked;
-  forget_version_sixteen(expected);
+  forget_since_sixteen(expected);
   expect_same(migrated(), expected);
 }
 
@@ -162,7 +163,15 @@ TEST_F(MigrationTest, BringsAllOfAnAllocationOfVersionThirteen) {
   make(13);
   put("allocation", "decision", encode_before_sixteen());
   Allocation expected = stored_allocation();
-  forget_version_sixteen(expected);
+  forget_since_sixteen(expected);
+  expect_same(migrated(), expected);
+}
+
+TEST_F(MigrationTest, BringsAnAllocationOfVersionSixteenThatWasNeverMoved) {
+  make(16);
+  put("allocation", "decision", encode(full_allocation(1)));
+  Allocation expected = stored_allocation();
+  expected.last_move.reset();
   expect_same(migrated(), expected);
 }
 
