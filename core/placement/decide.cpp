@@ -92,7 +92,9 @@ class DecisionRun {
         rules_(rules),
         votes_(votes_for(request, votes)),
         tally_(request, decision_),
-        builder_(request, rules, votes_, tally_, decision_) {}
+        builder_(request, rules, votes_, tally_, decision_) {
+    decision_.pod_scope = request.common_options.pod_scope;
+  }
 
   Decision run() {
     if (!request_.workload.kubelet_cpus.empty()) return decide_inside_bound();

@@ -171,7 +171,7 @@ TEST_F(CrowdPlannerTest, MovesNobodyWhileItIsNotKnownWhatAPolicyThinks) {
                              if (++asked == last && loses_vote) decision.lost_votes = {"least"};
                              return decision;
                            }});
-      const CrowdPlanner::Relief relief = CrowdPlanner(ledger, placer).plan_relief(of(ledger, "a"));
+      const BetterPlace relief = CrowdPlanner(ledger, placer).plan_relief(of(ledger, "a"));
       EXPECT_EQ(asked, last);
       EXPECT_EQ(relief.plan.has_value(), !loses_vote);
       EXPECT_EQ(relief.lacks_votes, loses_vote);

@@ -2,7 +2,7 @@
 // devices.
 #include <gmock/gmock.h>
 
-#include "core/engine/planning/zone_and_devices.hpp"
+#include "core/engine/planning/device_nodes.hpp"
 #include "tests/engine/fits_test.hpp"
 
 namespace topolet::engine {

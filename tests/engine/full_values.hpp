@@ -80,12 +80,13 @@ inline placement::Placement full_placement(std::uint32_t first) {
 
 inline Preferred full_preferred() {
   Preferred preferred;
-  auto& [placement, within, nodes, waits_for_all] = preferred;
+  auto& [placement, within, nodes, waits_for_all, is_due] = preferred;
   placement = full_placement(20);
   placement.added = {};  // counts where a container is made, which it was long ago
   within = CpuSet::range(20, 23);
   nodes = NodeSet{3};
   waits_for_all = true;
+  is_due = true;
   return preferred;
 }
 

@@ -18,9 +18,9 @@ std::string time(std::chrono::milliseconds since) { return since.count() == 0 ? 
 std::string preferred(const std::optional<Preferred>& value) {
   if (!value) return "";
   const placement::Placement& placement = value->placement;
-  return fmt::format("{} {} {} {} {}{}", to_string(placement.mode), placement.cpus.to_string(),
+  return fmt::format("{} {} {} {} {}{}{}", to_string(placement.mode), placement.cpus.to_string(),
                      placement.withheld.to_string(), value->within.to_string(), value->nodes.to_string(),
-                     value->waits_for_all ? " whole" : "");
+                     value->waits_for_all ? " whole" : "", value->is_due ? " due" : "");
 }
 
 std::string tags(const SharedStringMap& all) {

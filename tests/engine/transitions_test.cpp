@@ -85,6 +85,7 @@ TEST_F(TransitionsTest, AnEventAboutWhatIsUnknownChangesNothing) {
                                   event::Converged{key, CpuSet{0}},
                                   event::Drifted{key, CpuSet{0}, "why"},
                                   event::Evaluated{key},
+                                  event::RestEnded{},
                                   event::MachineChanged{kEightCpus, {key}},
                                   event::CrashHoldExpired{key}};
   for (const Event& event : events) {

@@ -443,6 +443,7 @@ void Mover::commit_move(const Allocation& before, const PlanMove& plan_move,
   const placement::ContainerKey key = before.workload.key;
   const Allocation before_move = *deps_.committer.ledger().find(key);
   const AuditEvent audit_event = plan->audit_event;
+  const bool may_stay = plan->move_cause.has_value();
   deps_.committer.commit(event::Moved{before.workload, *std::move(plan), audit_event}, [this, key, before_move, done] {
     await_neighbours(key, kNeighboursTimeoutInTurn, [this, before_move, done](const Status& neighbours_gone) {
       if (neighbours_gone) return done(false);
@@ -455,6 +456,20 @@ void Mover::commit_move(const Allocation& before, const PlanMove& plan_move,
                              });
     });
   });
+  if (may_stay) withdraw_unless_taken(before_move);
+}
+
+/// One that could have stayed where it was goes back if its new CPUs cannot be set: nobody else has the old ones yet.
+void Mover::withdraw_unless_taken(const Allocation& before) {
+  const Allocation* moved = deps_.committer.ledger().find(before.workload.key);
+  queues_.when_converged(before.container_id, kNeighboursTimeout,
+                         [this, before, decision = moved->decision](const Status& taken) {
+                           const Allocation* now = deps_.committer.ledger().find(before.workload.key);
+                           const bool is_as_moved = now != nullptr && now->is_bound() && now->decision == decision;
+                           if (taken || !is_as_moved) return;
+                           deps_.committer.commit(event::ChangeReverted{
+                               before, "it could not be moved, and stays where it was: " + taken.error().message});
+                         });
 }
 
 bool may_be_moved(const Allocation& allocation) {

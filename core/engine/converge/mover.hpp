@@ -176,6 +176,7 @@ class Mover final : public Observer {
   void try_stuck(const std::string& container_id, const ContainerQueues::OperationDone& done);
   void begin_move(const placement::ContainerKey& key, const PlanMove& plan, const ContainerQueues::OperationDone& done);
   void commit_move(const Allocation& before, const PlanMove& plan, const ContainerQueues::OperationDone& done);
+  void withdraw_unless_taken(const Allocation& before);
   void verify(const std::string& container_id, OverruleWatch::Check check, const std::function<void()>& seen);
   void on_inspected(const std::string& container_id, const operations::ContainerDetail& detail, bool is_newest,
                     OverruleWatch::Check check);

@@ -17,7 +17,13 @@ constexpr std::chrono::minutes kLongestRebalanceRetry{5};
 Rebalancer::Rebalancer(Deps deps)
     : deps_(deps),
       planner_(deps_.committer.ledger(), deps_.placer),
-      crowd_relief_({deps_.loop, deps_.committer, deps_.placer, deps_.mover, deps_.clock}) {
+      crowd_planner_(deps_.committer.ledger(), deps_.placer),
+      heal_planner_(deps_.committer.ledger(), deps_.placer),
+      paced_moves_({deps_.loop, deps_.committer, deps_.mover, deps_.clock},
+                   {{[this] { return crowd_planner_.crowded(shared_load_of(deps_.committer.ledger())); },
+                     [this](const Allocation& before) { return crowd_planner_.plan_relief(before); }},
+                    {[this] { return heal_planner_.healable(); },
+                     [this](const Allocation& before) { return heal_planner_.plan_heal(before); }}}) {
   deps_.committer.subscribe(*this);
 }
 
@@ -26,13 +32,13 @@ void Rebalancer::begin() {
   // CPUs may have gone offline while nobody checked.
   vacate_unavailable_cpus();
   regain();
-  crowd_relief_.schedule();
+  paced_moves_.begin();
 }
 
 void Rebalancer::on_durable(const Transition& transition) {
   const bool gains = !transition.inventory && !transition.pool.is_subset_of(transition.pool_before);
   if (gains && !transition.is_rollback) schedule_regain();
-  if (has_begun_ && (!transition.changes.empty() || transition.inventory)) crowd_relief_.schedule();
+  if (has_begun_ && (!transition.changes.empty() || transition.inventory)) paced_moves_.schedule();
 }
 
 /// Once for all that is given back at a time.
@@ -77,7 +83,7 @@ void Rebalancer::retry() {
     if (allocation == nullptr || deps_.mover.is_busy(allocation->container_id) || !is_due(key)) continue;
     catch_up(key);
   }
-  crowd_relief_.retry();
+  paced_moves_.retry();
 }
 
 void Rebalancer::vacate_unavailable_cpus(const placement::ContainerKey& key) {
@@ -143,7 +149,12 @@ void Rebalancer::move_as_requested(const plugin::MoveRequest& request) {
                            request.key.name);
   }
   const auto needs = request.now ? ContainerQueues::Needs::kTurn : ContainerQueues::Needs::kConverged;
-  deps_.mover.move(request.key, needs, [this, request](const Allocation& before) {
+  deps_.mover.move(request.key, needs, [this, request](const Allocation& before) -> std::optional<Plan> {
+    if (was_just_moved(before, deps_.clock.wall())) {
+      deps_.log.debug("plugin {} requested a move of container {}, which was moved not long ago", request.plugin,
+                      request.key.name);
+      return std::nullopt;
+    }
     const std::string why = "plugin " + request.plugin + " requested a move: " + request.reason;
     if (request.move_nodes) return planner_.plan_requested_move(before, nullptr, why);
     NodeSet nodes;

@@ -1,5 +1,5 @@
 // Moves running containers: when CPUs go offline or come online, when a container releases some, when they are crowded,
-// or when a plugin requests it.
+// or wider than they need be, or when a plugin requests it.
 #pragma once
 
 #include <chrono>
@@ -7,8 +7,10 @@
 #include <memory>
 
 #include "core/base/clock.hpp"
-#include "core/engine/converge/crowd_relief.hpp"
 #include "core/engine/converge/mover.hpp"
+#include "core/engine/converge/paced_moves.hpp"
+#include "core/engine/planning/crowd_planner.hpp"
+#include "core/engine/planning/heal_planner.hpp"
 #include "core/engine/planning/rebalance_planner.hpp"
 #include "core/plugin/call/container_event.hpp"
 
@@ -60,7 +62,9 @@ class Rebalancer final : public Observer {
 
   const Deps deps_;
   const RebalancePlanner planner_;
-  CrowdRelief crowd_relief_;
+  const CrowdPlanner crowd_planner_;
+  const HealPlanner heal_planner_;
+  PacedMoves paced_moves_;
   bool has_begun_ = false;
   bool regain_scheduled_ = false;
   std::map<placement::ContainerKey, Retry> retries_;

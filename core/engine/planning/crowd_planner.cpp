@@ -17,16 +17,11 @@ namespace {
 
 using Load = SharedLoad::Load;
 
-bool has_devices(const placement::Workload& workload) {
-  return !workload.devices.empty() || !workload.cdi_devices.empty() || !workload.used_devices.empty();
-}
-
 bool may_be_relieved(const Allocation& allocation) {
-  const bool is_at_rest = (allocation.phase == Phase::kCreated || allocation.phase == Phase::kRunning) &&
-                          !allocation.stopping && allocation.vacating.empty();
   const bool can_be_moved = allocation.is_movable_in_pool() && !allocation.stuck && !allocation.overruled;
-  return is_at_rest && can_be_moved && allocation.squeeze == Squeeze::kNone && shared_request_milli(allocation) > 0 &&
-         cpus_annotation(allocation.workload) != placement::CpusAnnotation::kNone;
+  return is_at_rest(allocation) && can_be_moved && shared_request_milli(allocation) > 0 &&
+         cpus_annotation(allocation.workload) != placement::CpusAnnotation::kNone &&
+         move_annotation(allocation.workload) != placement::MoveAnnotation::kNever;
 }
 
 /// Room for all that is requested, or at least a fifth less to share with.
@@ -42,25 +37,6 @@ bool is_tied_to_place(const Allocation& allocation) {
 std::string cpus_text(Load load) {
   const Load milli = (load + SharedLoad::kPerMilli / 2) / SharedLoad::kPerMilli;
   return fmt::format("{:g}", static_cast<double>(milli) / 1000);
-}
-
-const placement::CandidateOpinions* opinions_on(const placement::Decision& decision, const NodeSet& nodes) {
-  const auto& best = decision.verdicts.best;
-  const std::string name = nodes.to_string();
-  const auto found = std::find_if(best.begin(), best.end(), [&](const auto& row) { return row.nodes == name; });
-  return found == best.end() ? nullptr : &*found;
-}
-
-/// One of them scores `then` by more than `tolerance` below `now`.
-bool does_one_mind(const placement::CandidateOpinions* now, const placement::CandidateOpinions* then,
-                   std::int32_t tolerance) {
-  if (now == nullptr || then == nullptr || now->rejected) return false;
-  return std::any_of(now->opinions.begin(), now->opinions.end(), [&](const auto& opinion) {
-    return std::any_of(then->opinions.begin(), then->opinions.end(), [&](const auto& other) {
-      return opinion.policy == other.policy && opinion.kind == "score" && other.kind == "score" &&
-             opinion.score - other.score > tolerance;
-    });
-  });
 }
 
 }  // namespace
@@ -150,31 +126,7 @@ bool CrowdPlanner::helps(const SharedLoad& load, const Allocation& before, const
 }
 
 /// Only that it is crowded may speak against where it is now. Its devices, for instance, are to be no farther away.
-/// `constraints`: of `plan`. Nothing if a policy lost its vote.
-std::optional<bool> CrowdPlanner::do_policies_mind(const Allocation& before, const placement::Workload& workload,
-                                                   const Plan& plan, Placer::Constraints constraints) const {
-  const NodeSet now = nodes_of(before, *placer_.topology());
-  const placement::Decision& decision = plan.decision;
-  if (!decision.verdicts.dropped.empty()) {
-    constraints.among = {now.words()};
-    const placement::Decision stays = placer_.plan(ledger_, workload, constraints).decision;
-    if (!stays.lost_votes.empty()) return std::nullopt;
-    if (!stays.denied && stays.verdicts.dropped.size() < decision.verdicts.dropped.size()) return true;
-  }
-  if (now == decision.nodes) return false;
-  // A container beside its devices stays with them, also if only some of the new CPUs are farther away.
-  const std::int32_t tolerance = has_devices(workload) ? 0 : placement::kMildPreference;
-  if (const auto* of_now = opinions_on(decision, now); of_now != nullptr) {
-    return does_one_mind(of_now, opinions_on(decision, decision.nodes), tolerance);
-  }
-  // It is not among the best, which are all that a decision tells of.
-  constraints.among = {now.words(), decision.nodes.words()};
-  const placement::Decision pair = placer_.plan(ledger_, workload, constraints).decision;
-  if (!pair.lost_votes.empty()) return std::nullopt;
-  return does_one_mind(opinions_on(pair, now), opinions_on(pair, decision.nodes), tolerance);
-}
-
-CrowdPlanner::Relief CrowdPlanner::plan_relief(const Allocation& before) const {
+BetterPlace CrowdPlanner::plan_relief(const Allocation& before) const {
   const SharedLoad load = shared_load_of(ledger_);
   const CpuSet& from = before.placement.cpus;
   if (!may_be_relieved(before) || load.mean(from) <= SharedLoad::kWholeCpu) return {};
@@ -189,7 +141,7 @@ CrowdPlanner::Relief CrowdPlanner::plan_relief(const Allocation& before) const {
   const CpuSet& to = decision.placement.cpus;
   if (decision.denied || decision.placement.mode != before.placement.mode || to.empty()) return {};
   if (!plan.moves.empty() || !helps(load, before, to)) return {};
-  const std::optional<bool> mind = do_policies_mind(before, workload, plan, shared);
+  const std::optional<bool> mind = do_policies_mind(ledger_, placer_, before, workload, plan, shared);
   if (!mind || *mind) return {.plan = {}, .lacks_votes = !mind};
   SharedLoad others = load;
   others.remove(from, shared_request_milli(before));
@@ -202,6 +154,7 @@ CrowdPlanner::Relief CrowdPlanner::plan_relief(const Allocation& before) const {
   plan.preferred = before.preferred;
   if (plan.preferred && plan.preferred->within == decision.within) plan.preferred.reset();
   plan.arrived_cpus = before.arrived_cpus;
+  plan.move_cause = MoveCause::kCrowd;
   return {.plan = std::move(plan)};
 }
 

@@ -1,9 +1,9 @@
 // Containers that share CPUs of which more is requested than they are, and where they would be better off. Plans only.
 #pragma once
 
-#include <optional>
 #include <vector>
 
+#include "core/engine/planning/better_place.hpp"
 #include "core/engine/planning/placer.hpp"
 #include "core/engine/state/ledger.hpp"
 #include "core/engine/state/shared_load.hpp"
@@ -25,12 +25,8 @@ class CrowdPlanner {
   /// `load`: of the ledger.
   std::vector<placement::ContainerKey> crowded(const SharedLoad& load) const;
 
-  /// The policies' present plan for such a container.
-  struct Relief {
-    std::optional<Plan> plan;  ///< to where it is clearly better off, if there is such a place
-    bool lacks_votes = false;  ///< there is no plan because a policy lost its vote, and might have been against it
-  };
-  Relief plan_relief(const Allocation& before) const;
+  /// Returns the policies' present plan for such a container.
+  BetterPlace plan_relief(const Allocation& before) const;
 
  private:
   /// CPUs that containers may share, and what is asked of all of them together.
@@ -42,8 +38,6 @@ class CrowdPlanner {
   std::vector<Place> places(placement::Mode mode, const SharedLoad& load) const;
   static SharedLoad::Load least_load(const std::vector<Place>& places, const CpuSet& from, std::int64_t milli);
   static bool helps(const SharedLoad& load, const Allocation& before, const CpuSet& cpus);
-  std::optional<bool> do_policies_mind(const Allocation& before, const placement::Workload& workload, const Plan& plan,
-                                       Placer::Constraints constraints) const;
 
   const Ledger& ledger_;
   const Placer& placer_;

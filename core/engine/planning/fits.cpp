@@ -10,10 +10,10 @@
 #include <variant>
 
 #include "core/engine/planning/crash_hold.hpp"
+#include "core/engine/planning/device_nodes.hpp"
 #include "core/engine/planning/init_room.hpp"
 #include "core/engine/planning/placer.hpp"
 #include "core/engine/planning/resize.hpp"
-#include "core/engine/planning/zone_and_devices.hpp"
 #include "core/engine/state/events.hpp"
 #include "core/engine/state/ledger.hpp"
 #include "core/engine/state/transitions.hpp"

@@ -20,13 +20,6 @@ bool is_movable(const Allocation& allocation, const placement::PlacementRules& r
   return rules.heal == placement::HealRule::kAll;
 }
 
-/// A clock that was set back does not hold a container for longer than kBetweenMovesOfOne.
-bool was_just_moved(const Allocation& allocation, std::chrono::milliseconds now) {
-  if (!allocation.last_move) return false;
-  const std::chrono::milliseconds since = now - allocation.last_move->at;
-  return since < kBetweenMovesOfOne && since > -kBetweenMovesOfOne;
-}
-
 bool may_leave_its_nodes(const Allocation& allocation, const placement::PlacementRules& rules) {
   if (rules.memory_migrate) return true;
   const placement::Demand& demand = allocation.workload.demand;

@@ -2,8 +2,6 @@
 // make room for others.
 #pragma once
 
-#include <chrono>
-
 #include "core/engine/state/allocation.hpp"
 #include "core/placement/placement_rules.hpp"
 
@@ -12,9 +10,6 @@ namespace topolet::engine {
 /// Returns true if placement.heal, or the annotation topolet.io/move, permits that the container is moved, and its CPUs
 /// are topolet's to choose. It says nothing of what the container would lose.
 bool is_movable(const Allocation& allocation, const placement::PlacementRules& rules);
-
-/// Returns true if it was moved so short a time ago that it is left alone, unless it must move. `now`: wall clock.
-bool was_just_moved(const Allocation& allocation, std::chrono::milliseconds now);
 
 /// Returns true if it may also be moved to other NUMA nodes, as less than placement.move-memory of its memory would
 /// stay behind, or none: the kernel moves it. Where its memory request is not known, its limit counts; of a Burstable

@@ -251,6 +251,7 @@ std::optional<Move> Placer::plan_wished_move(const Ledger& after, const Allocati
   move.decision.reason_code = placement::reason_code::kRequestedByPlugin;
   move.decision.reason =
       fmt::format("placed anew with {} ({}); {}", display_name(newcomer.workload), wish.why, move.decision.reason);
+  move.move_cause = MoveCause::kPlugin;
   return move;
 }
 

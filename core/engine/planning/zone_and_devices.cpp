@@ -3,30 +3,18 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <optional>
 #include <string>
 #include <utility>
 
+#include "core/engine/planning/device_nodes.hpp"
 #include "core/placement/candidates.hpp"
 #include "core/placement/reason_codes.hpp"
 #include "core/placement/zone.hpp"
-#include "core/topology/find_device.hpp"
 
 namespace topolet::engine {
 namespace {
 
 namespace reason_code = placement::reason_code;
-
-/// Returns the nodes of each device that policies have placed it by, as far as the machine tells them. A denial has
-/// none.
-std::vector<NodeSet> places_of_devices(const topology::Topology& topology, const placement::Decision& decision) {
-  std::vector<NodeSet> places;
-  for (const std::string& name : decision.used_devices) {
-    NodeSet nodes = nodes_with_cpus(topology, find_device(topology, name).nodes);
-    if (!nodes.empty()) places.push_back(std::move(nodes));
-  }
-  return places;
-}
 
 std::size_t count_near(const std::vector<NodeSet>& devices, const NodeSet& nodes) {
   return static_cast<std::size_t>(std::count_if(devices.begin(), devices.end(),
@@ -48,43 +36,20 @@ void tell(const std::vector<NodeSet>& devices, const NodeSet& zone, placement::D
 
 }  // namespace
 
-NodeSet nodes_with_cpus(const topology::Topology& topology, const NodeSet& nodes) {
-  NodeSet found;
-  for (const topology::Node& node : topology.nodes) {
-    if (!nodes.contains(node.os_index)) continue;
-    if (!node.memory_only) {
-      found.insert(node.os_index);
-      continue;
-    }
-    std::optional<std::uint32_t> least;
-    NodeSet nearest;
-    for (const topology::Node& other : topology.nodes) {
-      if (other.memory_only) continue;
-      const std::uint32_t distance = topology.distance(node.os_index, other.os_index);
-      if (least && distance > *least) continue;
-      if (!least || distance < *least) nearest = {};
-      least = distance;
-      nearest.insert(other.os_index);
-    }
-    found |= nearest;
-  }
-  return found;
-}
-
 Plan plan_by_zone_and_devices(const topology::Topology& topology, const placement::Workload& workload,
                               const Placer::Constraints& constraints,
                               const std::function<Plan(const Placer::Constraints&)>& plan) {
   Plan in_zone = plan(constraints);
   if (!constraints.zone || !workload.kubelet_cpus.empty()) return in_zone;
   const NodeSet& zone = *constraints.zone;
-  std::vector<NodeSet> devices = places_of_devices(topology, in_zone.decision);
+  std::vector<NodeSet> devices = places_of_devices(topology, in_zone.decision.used_devices);
   const bool is_placed = !in_zone.lacks_cpus();
   if (is_placed && count_near(devices, zone) == devices.size()) return in_zone;
   Placer::Constraints without = constraints;
   without.zone.reset();
   Plan anywhere = plan(without);
   if (anywhere.decision.denied) return in_zone;
-  devices = places_of_devices(topology, anywhere.decision);
+  devices = places_of_devices(topology, anywhere.decision.used_devices);
   const std::size_t near = count_near(devices, is_placed ? in_zone.decision.nodes : zone);
   Plan& best = count_near(devices, anywhere.decision.nodes) > near ? anywhere : in_zone;
   tell(devices, zone, best.decision);

@@ -16,7 +16,4 @@ Plan plan_by_zone_and_devices(const topology::Topology& topology, const placemen
                               const Placer::Constraints& constraints,
                               const std::function<Plan(const Placer::Constraints&)>& plan);
 
-/// The nodes with CPUs of those, and for each one without CPUs the nearest that have some.
-NodeSet nodes_with_cpus(const topology::Topology& topology, const NodeSet& nodes);
-
 }  // namespace topolet::engine

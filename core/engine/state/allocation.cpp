@@ -84,6 +84,12 @@ std::optional<Phase> phase_from(std::string_view name) {
   return *found;
 }
 
+bool was_just_moved(const Allocation& allocation, std::chrono::milliseconds now) {
+  if (!allocation.last_move) return false;
+  const std::chrono::milliseconds since = now - allocation.last_move->at;
+  return since < kBetweenMovesOfOne && since > -kBetweenMovesOfOne;
+}
+
 std::string_view seen_mode(const Allocation& allocation) {
   if (allocation.is_exclusive()) {
     if (allocation.overruled) return "overruled";

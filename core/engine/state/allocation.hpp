@@ -119,6 +119,7 @@ struct Preferred {
   CpuSet within;                   ///< as in Allocation
   NodeSet nodes;
   bool waits_for_all = false;  ///< shared: it does not go back before all of `within` is allowed again
+  bool is_due = false;  ///< shared: CPUs of `within` have become free, but it had been moved too short a time before
 
   friend bool operator==(const Preferred&, const Preferred&) = default;
 };
@@ -185,6 +186,10 @@ struct Allocation {
 
   friend bool operator==(const Allocation&, const Allocation&) = default;
 };
+
+/// Returns true if it was moved so short a time ago that it is left alone, unless it must move. `now`: wall clock. A
+/// clock that was set back does not hold a container for longer than kBetweenMovesOfOne.
+bool was_just_moved(const Allocation& allocation, std::chrono::milliseconds now);
 
 /// Returns the mode that was observed: "exclusive" only if it has its CPUs for itself. If it was given them so and that
 /// is not true now, it is "overruled", "drifted" (it runs elsewhere), or "overlapped" (others run there); otherwise the

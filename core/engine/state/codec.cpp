@@ -92,7 +92,8 @@ Json json_of(const Preferred& preferred) {
           {"mems", preferred.placement.mems.to_string()},
           {"within", preferred.within.to_string()},
           {"nodes", preferred.nodes.to_string()},
-          {"whole", preferred.waits_for_all}};
+          {"whole", preferred.waits_for_all},
+          {"due", preferred.is_due}};
 }
 
 void read(const Json& json, Preferred& preferred) {
@@ -103,6 +104,7 @@ void read(const Json& json, Preferred& preferred) {
   read_set(json, "within", preferred.within);
   read_set(json, "nodes", preferred.nodes);
   json.at("whole").get_to(preferred.waits_for_all);
+  preferred.is_due = json.value("due", false);  // rows of older versions have none
 }
 
 Json json_of(const Overruled& overruled) {

@@ -159,7 +159,7 @@ void Draft::forget_pod(const std::string& sandbox_id) {
 
 /// True if nobody holds other CPUs alone than before: then nothing follows from the change for anybody else.
 bool Draft::keeps_pool() const {
-  if (transition_.inventory || transition_.writes_pool) return false;
+  if (transition_.inventory || transition_.writes_pool || reconsiders_all_) return false;
   return std::all_of(changes_.begin(), changes_.end(), [](const auto& entry) {
     const Change& change = entry.second;
     const bool is_reserved = change.after && change.after->placement.mode == placement::Mode::kReserved;
@@ -180,7 +180,7 @@ void Draft::compute_pool() {
   if (!same) transition_.writes_pool = true;
 }
 
-/// Shared containers go back where CPUs are free again that they had to leave.
+/// Shared containers go back where CPUs are free again that they had to leave; one that was just moved does so later.
 void Draft::return_displaced() {
   std::vector<Allocation> back;
   for_each([&](const placement::ContainerKey&, const Allocation& allocation) {
@@ -194,7 +194,13 @@ void Draft::return_displaced() {
   });
   keep_from_crowding(back);
   for (Allocation& allocation : back) {
+    if (!has_to_return(allocation) && was_just_moved(allocation, transition_.wall_time)) {
+      allocation.preferred->is_due = true;
+      put(std::move(allocation));
+      continue;
+    }
     const Preferred preferred = *std::exchange(allocation.preferred, std::nullopt);
+    allocation.last_move = LastMove{transition_.wall_time, MoveCause::kReturn};
     allocation.placement.mode = preferred.placement.mode;
     allocation.placement.cpus = allocation.within = allocation.evaluated_cpus = preferred.within;
     allocation.arrived_cpus = {};
@@ -215,14 +221,18 @@ CpuSet Draft::shared_cpus_of(const Allocation& allocation) const {
                      !allocation.workload.kubelet_cpus.empty());
 }
 
-/// Returns true if it need not go back: it is where the policies agree to, and has CPUs there.
-bool Draft::may_stay_displaced(const Allocation& allocation) const {
+/// Returns false if it may stay for now: it is where the policies agree to, and has CPUs there.
+bool Draft::has_to_return(const Allocation& allocation) const {
   const placement::Mode mode = allocation.placement.mode;
   const Allocation* before = ledger_.find(allocation.workload.key);
   const bool can_move_again = before != nullptr && before->stuck && !allocation.stuck;
-  return !can_move_again && allocation.squeeze == Squeeze::kNone && shared_request_milli(allocation) > 0 &&
-         mode == allocation.preferred->placement.mode &&
-         allocation.within.intersects(pool_for(mode, transition_.pool, transition_.free_reserved));
+  return can_move_again || allocation.squeeze != Squeeze::kNone || mode != allocation.preferred->placement.mode ||
+         !allocation.within.intersects(pool_for(mode, transition_.pool, transition_.free_reserved));
+}
+
+/// Returns true if it is as well off where it is as where it would go back to.
+bool Draft::may_stay_displaced(const Allocation& allocation) const {
+  return !has_to_return(allocation) && shared_request_milli(allocation) > 0;
 }
 
 /// Such a container goes back only when CPUs that it had to leave become free, and if there is room: where too much
@@ -230,7 +240,8 @@ bool Draft::may_stay_displaced(const Allocation& allocation) const {
 void Draft::keep_from_crowding(std::vector<Allocation>& back) const {
   const CpuSet gained = (transition_.pool - ledger_.pool()) | (transition_.free_reserved - ledger_.free_reserved());
   std::erase_if(back, [&](const Allocation& allocation) {
-    return may_stay_displaced(allocation) && !transition_.inventory && !allocation.preferred->within.intersects(gained);
+    const bool is_called_back = allocation.preferred->is_due || allocation.preferred->within.intersects(gained);
+    return may_stay_displaced(allocation) && !transition_.inventory && !is_called_back;
   });
   if (std::none_of(back.begin(), back.end(), [this](const auto& a) { return may_stay_displaced(a); })) return;
   SharedLoadSum sum;
@@ -438,7 +449,7 @@ Transition Draft::finish() && {
   transition_.free_isolated = ledger_.free_isolated();
   transition_.topology_inventory = inventory();
   transition_.machine = transition_.topology ? transition_.topology : ledger_.topology();
-  if (changes_.empty() && !transition_.inventory && !transition_.writes_pool) {
+  if (changes_.empty() && !transition_.inventory && !transition_.writes_pool && !reconsiders_all_) {
     assign_decision_numbers();
     return std::move(transition_);
   }

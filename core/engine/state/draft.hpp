@@ -54,6 +54,8 @@ class Draft {
   void record_setup(Setup setup) { transition_.setup = std::move(setup); }
   /// Decides anew who sets the quotas of allocations that do not change otherwise: the configuration may have changed.
   void settle_all_quotas();
+  /// Decides anew who goes back to where it was, also of those that do not change otherwise.
+  void reconsider_all() { reconsiders_all_ = true; }
   /// The CPUs that the pool gains were in it before, so nobody is moved to them.
   void mark_rollback() { transition_.is_rollback = true; }
 
@@ -85,6 +87,7 @@ class Draft {
   void compute_pool();
   void return_displaced();
   CpuSet shared_cpus_of(const Allocation& allocation) const;
+  bool has_to_return(const Allocation& allocation) const;
   bool may_stay_displaced(const Allocation& allocation) const;
   void keep_from_crowding(std::vector<Allocation>& back) const;
   void hold_stuck();
@@ -106,6 +109,7 @@ class Draft {
   std::int64_t next_decision_;
   const bool drops_quotas_;
   bool pool_stays_ = false;
+  bool reconsiders_all_ = false;
   std::optional<placement::ContainerKey> cause_;
   Transition transition_;
 };

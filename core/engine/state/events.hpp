@@ -221,6 +221,8 @@ struct PodQuotaDropped {
 struct Evaluated {
   placement::ContainerKey key;
 };
+/// Some containers are not left alone any more that were moved a while ago: those of them go back that are due.
+struct RestEnded {};
 /// Other CPUs may be used from now on. `restricted`: shared containers that use less than a whole candidate. `widened`:
 /// shared containers with a new `within`.
 struct MachineChanged {
@@ -284,6 +286,7 @@ using Event =
                  event::FoundStuck, event::CameLoose, event::Overlapped, event::Adopted, event::FoundForeign,
                  event::PodConfined, event::PodQuotaDropped, event::Evaluated, event::MachineChanged,
                  event::CrashHoldExpired, event::Restarted, event::ClockSet, event::AuditOnly, event::SetupChanged,
-                 event::CapacityReported, event::CapacityCleared, event::CapacityTimePassed, event::KubeletStatic>;
+                 event::CapacityReported, event::CapacityCleared, event::CapacityTimePassed, event::KubeletStatic,
+                 event::RestEnded>;
 
 }  // namespace topolet::engine

@@ -76,6 +76,14 @@ const Allocation* Ledger::find_attempt(const placement::ContainerKey& key, Is is
   return nullptr;
 }
 
+bool Ledger::is_alone_in_pod(const placement::ContainerKey& key) const {
+  for (auto it = allocations_.lower_bound({key.pod_uid, "", 0, ""}); it != allocations_.end(); ++it) {
+    if (it->first.pod_uid != key.pod_uid) break;
+    if (it->first != key) return false;
+  }
+  return true;
+}
+
 const Allocation* Ledger::find_kept(const placement::ContainerKey& key) const {
   return find_attempt(key, [](const auto&, const Allocation& other) { return other.is_kept(); });
 }

@@ -89,6 +89,7 @@ void MachineTransitions::restart(const event::Restarted& event) {
       after.overruled->ours_since = {};
     }
     if (after.hand) after.hand->repaired_at = std::min(after.hand->repaired_at, now_);
+    if (after.last_move) after.last_move->at = std::min(after.last_move->at, now_);
     if (after.stuck) {
       after.stuck->since = std::min(after.stuck->since, now_);
       after.stuck->next_trial = std::min<std::chrono::milliseconds>(after.stuck->next_trial, now_ + kLongestTrial);
@@ -112,6 +113,7 @@ void MachineTransitions::set_clock(const event::ClockSet& event) {
       if (after.overruled->ours_since.count() != 0) after.overruled->ours_since += event.by;
     }
     if (after.hand) after.hand->repaired_at += event.by;
+    if (after.last_move) after.last_move->at += event.by;
     if (after.stuck) {
       after.stuck->since += event.by;
       after.stuck->next_trial += event.by;

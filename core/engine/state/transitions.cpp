@@ -70,6 +70,7 @@ class Transitions {
   void operator()(const event::PodConfined& event) { observations_.note_confined(event); }
   void operator()(const event::PodQuotaDropped& event) { observations_.note_dropped_quota(event); }
   void operator()(const event::Evaluated& event);
+  void operator()(const event::RestEnded& event);
   void operator()(const event::MachineChanged& event) { machine_.change(event); }
   void operator()(const event::CrashHoldExpired& event) { draft_.end(event.key, "crash-hold"); }
   void operator()(const event::Restarted& event);
@@ -91,6 +92,7 @@ class Transitions {
   NodeSet nodes_of(const placement::Decision& decision) const;
   void apply_moves(const Plan& plan);
   void keep_pod_nodes(const placement::Workload& workload, const NodeSet& nodes);
+  void move_pod(const placement::Workload& workload, const NodeSet& nodes);
   void end_sandbox(const std::string& sandbox_id, const char* cause);
 
   const Ledger& ledger_;
@@ -123,6 +125,7 @@ Allocation Transitions::allocation_for(const placement::Workload& workload, cons
   after.arrived_cpus = plan.arrived_cpus;
   after.squeeze = plan.squeeze;
   if (plan.squeeze != Squeeze::kLeftToKernel) after.nodes = nodes_of(decision);
+  if (plan.move_cause) after.last_move = LastMove{now_, *plan.move_cause};
   return after;
 }
 
@@ -138,10 +141,13 @@ NodeSet Transitions::nodes_of(const placement::Decision& decision) const {
 void Transitions::apply_moves(const Plan& plan) {
   for (const placement::ContainerKey& key : plan.yielding) draft_.end(key, "yielded");
   for (const Move& move : plan.moves) {
+    const Allocation* before = draft_.find(move.workload.key);
+    // A wish moves nobody again so soon.
+    if (move.move_cause == MoveCause::kPlugin && before != nullptr && was_just_moved(*before, now_)) continue;
     Plan moved;
     moved.decision = move.decision;
     moved.preferred = move.preferred;
-    const Allocation* before = draft_.find(move.workload.key);
+    moved.move_cause = move.move_cause;
     if (before != nullptr) moved.arrived_cpus = before->arrived_cpus;
     draft_.put(allocation_for(move.workload, moved), audit_of(move.decision, AuditEvent::kReplaced));
   }
@@ -178,6 +184,12 @@ void Transitions::keep_pod_nodes(const placement::Workload& workload, const Node
   Pod pod = draft_.pod_of(workload);
   pod.nodes = nodes;
   draft_.put_pod(std::move(pod));
+}
+
+/// The containers that are still to come follow the only one that there is.
+void Transitions::move_pod(const placement::Workload& workload, const NodeSet& nodes) {
+  const bool is_placed = !draft_.pod_of(workload).nodes.empty();
+  if (is_placed && ledger_.is_alone_in_pod(workload.key)) keep_pod_nodes(workload, nodes);
 }
 
 void Transitions::operator()(const event::Denied& event) {
@@ -370,6 +382,7 @@ void Transitions::operator()(const event::Moved& event) {
   if (before == nullptr) return;
   draft_.set_cause(event.workload.key);
   apply_moves(event.plan);
+  if (event.plan.move_cause) move_pod(event.workload, event.plan.decision.nodes);
   Allocation after = allocation_for(event.workload, event.plan);
   const bool stays_alone = after.is_exclusive();
   const bool can_leave = stays_alone || after.within.intersects(ledger_.pool());
@@ -472,6 +485,15 @@ void Transitions::operator()(const event::Evaluated& event) {
   Allocation after = *before;
   after.evaluated_cpus = after.placement.cpus;
   draft_.put(std::move(after));
+}
+
+void Transitions::operator()(const event::RestEnded& /*event*/) {
+  const auto& allocations = ledger_.allocations();
+  const bool is_any_due = std::any_of(allocations.begin(), allocations.end(), [this](const auto& entry) {
+    const Allocation& allocation = entry.second;
+    return allocation.preferred && allocation.preferred->is_due && !was_just_moved(allocation, now_);
+  });
+  if (is_any_due) draft_.reconsider_all();
 }
 
 void Transitions::operator()(const event::KubeletStatic& event) {

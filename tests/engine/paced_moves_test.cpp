@@ -1,4 +1,4 @@
-#include "core/engine/converge/crowd_relief.hpp"
+#include "core/engine/converge/paced_moves.hpp"
 #include "core/placement/decide.hpp"
 
 #include <gmock/gmock.h>

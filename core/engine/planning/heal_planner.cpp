@@ -1,0 +1,212 @@
+#include "core/engine/planning/heal_planner.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <string>
+#include <tuple>
+#include <utility>
+
+#include "core/base/text.hpp"
+#include "core/engine/planning/device_nodes.hpp"
+#include "core/engine/planning/movable.hpp"
+#include "core/placement/candidates.hpp"
+#include "core/placement/reason_codes.hpp"
+#include "core/placement/settings.hpp"
+
+namespace topolet::engine {
+namespace {
+
+using Load = SharedLoad::Load;
+
+constexpr PlaceCost kBestExclusive{1, 0, 0, 1};
+constexpr PlaceCost kBestShared{1, 0, 0, 0};
+
+/// No place could be better, whatever its distances are.
+bool is_best(const Allocation& allocation, PlaceCost cost) {
+  cost.distance = 0;
+  return cost <= (allocation.is_exclusive() ? kBestExclusive : kBestShared);
+}
+
+/// The fewest of `caches` that hold `count` of the `open` CPUs.
+std::size_t fewest_caches(const std::vector<CpuSet>& caches, CpuSet open, std::size_t count) {
+  std::vector<std::size_t> sizes;
+  for (const CpuSet& cache : caches) {
+    if (const CpuSet here = cache & open; !here.empty()) sizes.push_back(here.size());
+  }
+  for (const CpuSet& cache : caches) open -= cache;
+  std::sort(sizes.begin(), sizes.end(), std::greater<>());
+  std::size_t held = open.size();
+  std::size_t needed = 0;
+  while (held < count && needed < sizes.size()) held += sizes[needed++];
+  return needed;
+}
+
+std::size_t count_beside(const topology::Topology& topology, const CpuSet& cpus, const NodeSet& nodes) {
+  std::size_t count = 0;
+  for (const topology::Node& node : topology.nodes) {
+    if (!node.memory_only && nodes.contains(node.os_index)) count += (node.cpus & cpus).size();
+  }
+  return count;
+}
+
+Allocation moved_to(const Allocation& before, const placement::Decision& decision) {
+  Allocation after = before;
+  after.placement = decision.placement;
+  after.within = decision.within;
+  return after;
+}
+
+}  // namespace
+
+bool HealPlanner::may_be_healed(const Allocation& allocation) const {
+  if (!is_movable(allocation, placer_.rules()) || !is_at_rest(allocation)) return false;
+  // It goes back to CPUs of its own that it has lost.
+  if (allocation.was_exclusive()) return false;
+  // One that requests nothing is as well off anywhere.
+  return allocation.is_exclusive() ||
+         (shared_request_milli(allocation) > 0 &&
+          cpus_annotation(allocation.workload) != placement::CpusAnnotation::kNone);
+}
+
+/// Its memory would stay behind, or may not leave.
+bool HealPlanner::stays_on_its_nodes(const Allocation& allocation) const {
+  const placement::PlacementRules& rules = placer_.rules();
+  const bool is_bound = !allocation.placement.mems.empty() || !allocation.workload.kubelet_mems.empty();
+  return !may_leave_its_nodes(allocation, rules) || (is_bound && !rules.memory_migrate);
+}
+
+/// Returns what the container would cost at least where it has CPUs of the candidate; nothing if there is no room.
+std::optional<PlaceCost> HealPlanner::least_cost(const Allocation& allocation, const placement::Candidate& candidate,
+                                                 const SharedLoad& load, const std::vector<NodeSet>& devices) const {
+  const topology::Topology& topology = *placer_.topology();
+  if (allocation.is_exclusive()) {
+    const CpuSet& own = allocation.placement.cpus;
+    const bool is_isolated = own.intersects(ledger_.inventory().isolated);
+    const CpuSet free = ((is_isolated ? ledger_.free_isolated() : ledger_.pool()) | own) -
+                        ledger_.barred_for(&allocation.workload.key);
+    const CpuSet open = candidate.cpus & free;
+    const std::size_t count = own.size();
+    if (open.size() < count) return std::nullopt;
+    PlaceCost cost{std::max<std::size_t>(1, candidate.nodes.size()), topology.total_distance(candidate.nodes), 0, 0};
+    for (const NodeSet& device : devices) cost.remote += count - std::min(count, count_beside(topology, open, device));
+    cost.caches = fewest_caches(topology.l3s, open, count);
+    return cost;
+  }
+  const std::int64_t milli = shared_request_milli(allocation);
+  const CpuSet open = candidate.cpus & pool_for(allocation.placement.mode, ledger_.pool(), ledger_.free_reserved());
+  const CpuSet& own = allocation.placement.cpus;
+  const Load of_own = SharedLoad::part(own, milli) * static_cast<Load>((open & own).size());
+  const Load total = load.total(open) - of_own + milli * SharedLoad::kPerMilli;
+  if (open.empty() || total > SharedLoad::kWholeCpu * static_cast<Load>(open.size())) return std::nullopt;
+  return cost_of_shared(topology, candidate.nodes, devices);
+}
+
+std::optional<HealPlanner::Gain> HealPlanner::possible_gain(const Allocation& allocation,
+                                                            const SharedLoad& load) const {
+  const topology::Topology& topology = *placer_.topology();
+  const PlaceCost now = cost_of(topology, allocation);
+  if (is_best(allocation, now)) return std::nullopt;
+  const std::vector<NodeSet> devices = places_of_devices(topology, allocation.workload.used_devices);
+  const bool stays = stays_on_its_nodes(allocation);
+  const NodeSet nodes = nodes_of(allocation, topology);
+  PlaceCost least = now;
+  for (const placement::Candidate& candidate : placer_.candidates()) {
+    if (candidate.nodes.size() > least.nodes || (stays && !candidate.nodes.is_subset_of(nodes))) continue;
+    if (const auto cost = least_cost(allocation, candidate, load, devices); cost && *cost < least) least = *cost;
+  }
+  if (least == now) return std::nullopt;
+  const auto difference = [](std::size_t had, std::size_t has) {
+    return static_cast<std::int64_t>(had) - static_cast<std::int64_t>(has);
+  };
+  return Gain{difference(now.nodes, least.nodes), difference(now.distance, least.distance),
+              difference(now.remote, least.remote), difference(now.caches, least.caches)};
+}
+
+std::vector<placement::ContainerKey> HealPlanner::healable() const {
+  struct Healable {
+    Gain gain;
+    std::int64_t memory;
+    placement::ContainerKey key;
+  };
+  std::vector<Healable> found;
+  const SharedLoad load = shared_load_of(ledger_);
+  for (const auto& [key, allocation] : ledger_.allocations()) {
+    if (!may_be_healed(allocation)) continue;
+    if (const auto gain = possible_gain(allocation, load))
+      found.push_back({*gain, allocation.workload.demand.memory_request_bytes, key});
+  }
+  std::sort(found.begin(), found.end(), [](const Healable& a, const Healable& b) {
+    return std::tie(b.gain, a.memory, a.key) < std::tie(a.gain, b.memory, b.key);
+  });
+  std::vector<placement::ContainerKey> keys;
+  keys.reserve(found.size());
+  for (Healable& healable : found) keys.push_back(std::move(healable.key));
+  return keys;
+}
+
+/// Where policies keep pods together, it stays where its pod is.
+bool HealPlanner::leaves_pod(const placement::Workload& workload, const placement::Decision& decision) const {
+  return decision.pod_scope && !workload.pod_nodes.empty() && !decision.nodes.is_subset_of(workload.pod_nodes);
+}
+
+/// Returns true if nobody who shares CPUs is crowded for it, or more than before.
+bool HealPlanner::leaves_others_as_well_off(const Allocation& before, const placement::Decision& decision) const {
+  Ledger after = ledger_;
+  after.assume(moved_to(before, decision));
+  const SharedLoad load = shared_load_of(ledger_);
+  const SharedLoad load_after = shared_load_of(after);
+  const auto& allocations = after.allocations();
+  return std::all_of(allocations.begin(), allocations.end(), [&](const auto& entry) {
+    const Allocation& other = entry.second;
+    if (shared_request_milli(other) == 0) return true;
+    const Load mean = load.mean(ledger_.find(entry.first)->placement.cpus);
+    return load_after.mean(other.placement.cpus) <= std::max(mean, SharedLoad::kWholeCpu);
+  });
+}
+
+BetterPlace HealPlanner::plan_heal(const Allocation& before) const {
+  if (!may_be_healed(before)) return {};
+  const topology::Topology& topology = *placer_.topology();
+  placement::Workload workload = before.workload;
+  const placement::ContainerKey& key = workload.key;
+  workload.pod_nodes = ledger_.is_alone_in_pod(key) ? NodeSet() : ledger_.nodes_of_pod(key.pod_uid, key.sandbox_id);
+  Placer::Constraints constraints;
+  constraints.occasion = placement::Occasion::kMove;
+  constraints.only_shared = !before.is_exclusive();
+  if (before.is_exclusive()) {
+    constraints.exclusive_cpus = static_cast<std::uint32_t>(before.placement.cpus.size());
+    const bool is_isolated = before.placement.cpus.intersects(ledger_.inventory().isolated);
+    constraints.only_from = is_isolated ? placement::CpuSource::kIsolated : placement::CpuSource::kPool;
+  }
+  if (stays_on_its_nodes(before)) constraints.within_nodes = nodes_of(before, topology);
+  Plan plan = placer_.plan(ledger_, workload, constraints);
+  placement::Decision& decision = plan.decision;
+  if (!decision.lost_votes.empty()) return {.plan = {}, .lacks_votes = true};
+  const placement::Placement& to = decision.placement;
+  const bool is_alike = !decision.denied && to.mode == before.placement.mode && !to.cpus.empty() &&
+                        (!before.is_exclusive() || to.cpus.size() == before.placement.cpus.size());
+  if (!is_alike || !plan.moves.empty()) return {};
+  const PlaceCost cost_now = cost_of(topology, before);
+  const PlaceCost cost_then = cost_of(topology, before, decision);
+  if (cost_then >= cost_now || leaves_pod(workload, decision)) return {};
+  if (!rebalance_planner_.leaves_others_cpus(before, plan) || !leaves_others_as_well_off(before, decision)) return {};
+  const std::optional<bool> mind = do_policies_mind(ledger_, placer_, before, workload, plan, constraints);
+  if (!mind || *mind) return {.plan = {}, .lacks_votes = !mind};
+  decision.reason_code = placement::reason_code::kHealed;
+  const std::string where = before.is_exclusive() ? named("CPU", to.cpus) : placement::node_names(decision.nodes);
+  decision.reason =
+      fmt::format("it moves to {}: {}; {}", where, describe_gain(cost_now, cost_then), decision.reason) +
+      describe_withheld_change(before.placement, to);
+  plan.preferred = before.preferred;
+  const bool is_better_than_former =
+      plan.preferred && cost_then <= cost_of_shared(topology, plan.preferred->nodes,
+                                                    places_of_devices(topology, workload.used_devices));
+  if (is_better_than_former) plan.preferred.reset();
+  plan.arrived_cpus = before.arrived_cpus;
+  plan.move_cause = MoveCause::kHeal;
+  return {.plan = std::move(plan)};
+}
+
+}  // namespace topolet::engine
