@@ -74,6 +74,10 @@ const std::vector<Command>& commands() {
        "Replaces topoletd by a new process of the version that is installed, which reads the whole configuration. No "
        "call fails: the new process takes over the sockets, and the one before ends with the calls it has.",
        "topolet restart", 0, 0, &declare_restart, &restart},
+      {"heal", "",
+       "Moves containers to better places now: those on more NUMA nodes or caches than needed, or farther from their "
+       "devices. placement.heal and the annotation topolet.io/move say which ones may be moved.",
+       "topolet heal --dry-run", 0, 0, &declare_heal, &heal},
       {"capacity show", "",
        "Lists what is told of the capacity of NUMA nodes: how much of their CPUs can be had, until when, and who says "
        "so.",

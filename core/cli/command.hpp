@@ -104,6 +104,8 @@ void declare_backup(Options& options);
 Status back_up(const Invocation& invocation);
 void declare_prune(Options& options);
 Status prune(const Invocation& invocation);
+void declare_heal(Options& options);
+Status heal(const Invocation& invocation);
 void declare_capacity_show(Options& options);
 Status show_capacity(const Invocation& invocation);
 void declare_capacity_set(Options& options);

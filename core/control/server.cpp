@@ -47,6 +47,8 @@ cri::OwnServer::Service service_of(ControlHandlers handlers) {
       kChanges, [shared](const auto&, auto& response) { return shared->restart(response); });
   methods["SetCapacity"] = method<v1::SetCapacityRequest, v1::SetCapacityResponse>(
       kChanges, [shared](const auto& request, auto& response) { return shared->set_capacity(request, response); });
+  methods["Heal"] = method<v1::HealRequest, v1::HealResponse>(
+      kChanges, [shared](const auto& request, auto& response) { return shared->heal(request, response); });
   return service;
 }
 

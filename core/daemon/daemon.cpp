@@ -35,6 +35,8 @@ namespace {
 
 /// The time that the operator waits for the engine.
 constexpr std::chrono::seconds kPatience{5};
+/// Less than the command waits for.
+constexpr std::chrono::seconds kHealPatience{25};
 /// Pods that start with topoletd read from the same disk.
 constexpr std::chrono::seconds kCheckAfter{30};
 /// The age that the line in `systemctl status` may have.
@@ -157,6 +159,7 @@ Status Daemon::open_control(const config::DaemonOptions& options) {
     return {};
   };
   handlers.set_capacity = [this](const auto& request, auto& response) { return set_capacity(request, response); };
+  handlers.heal = [this](const auto& request, auto& response) { return heal(request, response); };
   cri::Listener::Sockets sockets = deps_.sockets ? std::move(deps_.sockets->control) : cri::Listener::Sockets();
   auto opened = control::open_server(
       {.path = options.control, .max_memory_bytes = options.max_memory_bytes, .memory_claims = memory_claims_},
@@ -462,6 +465,26 @@ Status Daemon::set_capacity(const control::v1::SetCapacityRequest& request,
   response.set_milli(set->milli);
   response.set_nominal_milli(set->nominal_milli);
   response.set_was_told(set->was_told);
+  return {};
+}
+
+Status Daemon::heal(const control::v1::HealRequest& request, control::v1::HealResponse& response) {
+  const auto healed = engine_->heal(request.dry_run(), kHealPatience);
+  if (!healed) return healed.error();
+  for (const engine::HealReport::Moved& moved : healed->moved) {
+    control::v1::HealResponse::Moved& told = *response.add_moved();
+    told.set_container(moved.container);
+    told.set_from_cpus(moved.from.to_string());
+    told.set_to_cpus(moved.to.to_string());
+    told.set_from_nodes(moved.from_nodes.to_string());
+    told.set_to_nodes(moved.to_nodes.to_string());
+    told.set_reason(moved.reason);
+  }
+  for (const engine::HealReport::Left& left : healed->left) {
+    control::v1::HealResponse::Left& told = *response.add_left();
+    told.set_container(left.container);
+    told.set_why(left.why);
+  }
   return {};
 }
 

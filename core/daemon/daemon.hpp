@@ -153,6 +153,7 @@ class Daemon {
 
   Status report(const config::DaemonOptions& options, control::v1::StatusResponse& response);
   Status set_capacity(const control::v1::SetCapacityRequest& request, control::v1::SetCapacityResponse& response);
+  Status heal(const control::v1::HealRequest& request, control::v1::HealResponse& response);
   Status report_fits(const watch::v1::FitsRequest& request, watch::v1::FitsResponse& response,
                      const watch::WatchHandlers::IsWanted& is_wanted);
   std::string metrics_text();

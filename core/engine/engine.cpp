@@ -377,6 +377,18 @@ Result<CapacityAnswer> Engine::set_capacity(CapacityRequest request, std::chrono
   return Error{Code::kUnavailable, "topoletd is busy, and may set the capacity later; `topolet capacity` shows it"};
 }
 
+void Engine::heal(bool is_dry, OnHealed then) {
+  impl_->loop->post([this, is_dry, then = std::move(then)] { impl_->rebalancer.heal(is_dry, then); });
+}
+
+Result<HealReport> Engine::heal(bool is_dry, std::chrono::milliseconds patience) {
+  const auto promise = std::make_shared<std::promise<Result<HealReport>>>();
+  std::future<Result<HealReport>> answer = promise->get_future();
+  heal(is_dry, [promise](const Result<HealReport>& healed) { promise->set_value(healed); });
+  if (answer.wait_for(patience) == std::future_status::ready) return answer.get();
+  return Error{Code::kUnavailable, "topoletd has not finished yet, and goes on; `topolet moves` shows what was moved"};
+}
+
 void Engine::read_ledger(std::function<void(const Ledger& ledger)> read_ledger) {
   impl_->loop->post([this, read_ledger = std::move(read_ledger)] { read_ledger(impl_->committer.ledger()); });
 }

@@ -21,6 +21,7 @@
 #include "core/base/index_set.hpp"
 #include "core/base/log_fwd.hpp"
 #include "core/base/result.hpp"
+#include "core/engine/converge/heal_report.hpp"
 #include "core/engine/converge/kubelet_cpus.hpp"
 #include "core/engine/converge/overlap.hpp"
 #include "core/engine/converge/process_cgroups.hpp"
@@ -217,6 +218,12 @@ class Engine final : public operations::OperationHandler {
   void set_capacity(CapacityRequest request, OnCapacity then);
   /// The same, and waits for it; UNAVAILABLE if it takes longer than `patience`.
   Result<CapacityAnswer> set_capacity(CapacityRequest request, std::chrono::milliseconds patience);
+
+  using HealReport = engine::HealReport;
+  /// Makes one pass of healing, as HealPass does it; a dry run changes nothing. `then` runs on the loop's thread.
+  void heal(bool is_dry, OnHealed then);
+  /// The same, and waits for it; UNAVAILABLE if it takes longer than `patience`.
+  Result<HealReport> heal(bool is_dry, std::chrono::milliseconds patience);
 
   /// Runs `read_ledger` on the loop's thread.
   void read_ledger(std::function<void(const Ledger& ledger)> read_ledger);

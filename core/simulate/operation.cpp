@@ -23,7 +23,7 @@ constexpr std::int64_t kMostSeconds = 366L * 24 * 3600;
 /// A machine without a clock of its own begins in 1970.
 constexpr std::int64_t kMostWallSeconds = 100 * kMostSeconds;
 
-constexpr std::array<std::pair<OperationKind, std::string_view>, 19> kNames = {{
+constexpr std::array<std::pair<OperationKind, std::string_view>, 20> kNames = {{
     {OperationKind::kOccupy, "occupy"},     {OperationKind::kVacate, "vacate"},
     {OperationKind::kRunPod, "run_pod"},    {OperationKind::kCreate, "create"},
     {OperationKind::kUpdate, "update"},     {OperationKind::kExit, "exit"},
@@ -33,7 +33,7 @@ constexpr std::array<std::pair<OperationKind, std::string_view>, 19> kNames = {{
     {OperationKind::kRuntime, "runtime"},   {OperationKind::kRestart, "restart"},
     {OperationKind::kCapacity, "capacity"}, {OperationKind::kCpuset, "cpuset"},
     {OperationKind::kStart, "start"},       {OperationKind::kSandbox, "sandbox"},
-    {OperationKind::kStuck, "stuck"},
+    {OperationKind::kStuck, "stuck"},       {OperationKind::kHeal, "heal"},
 }};
 
 /// A mistake in a line; caught in parse_operation().
@@ -331,6 +331,8 @@ Readers readers_of(OperationKind kind) {
     case OperationKind::kStuck:
       return joined(container,
                     {{"ends", [](Operation& o, const json& v, std::string_view k) { o.ends = flag_of(v, k); }}});
+    case OperationKind::kHeal:
+      return {{"dry_run", [](Operation& o, const json& v, std::string_view k) { o.is_dry = flag_of(v, k); }}};
   }
   return {};
 }
@@ -366,6 +368,8 @@ std::vector<std::string> needed_by(OperationKind kind) {
       return {"node"};
     case OperationKind::kCpuset:
       return {"pod", "container", "cpus"};
+    case OperationKind::kHeal:
+      return {};
   }
   return {};
 }

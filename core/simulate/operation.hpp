@@ -54,6 +54,7 @@ enum class OperationKind : std::uint8_t {
   kStart,
   kSandbox,
   kStuck,
+  kHeal,
 };
 
 /// The call whose answer `runtime` sets.
@@ -70,6 +71,7 @@ struct Operation {
   CpuSet cpus;         ///< occupy, vacate, offline, online, cpuset
   bool again = false;  ///< cpuset
   bool ends = false;   ///< stuck
+  bool is_dry = false;  ///< heal
 
   std::string name;  ///< run_pod: the pod's; its uid where the line does not say
   std::string pod_namespace = "default";

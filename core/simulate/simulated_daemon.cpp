@@ -342,6 +342,20 @@ Result<engine::Engine::CapacityAnswer> SimulatedDaemon::set_capacity(engine::Eng
   return *answered;
 }
 
+Result<engine::Engine::HealReport> SimulatedDaemon::heal(bool is_dry) {
+  const std::uint64_t run = runs_;
+  const auto healed = std::make_shared<std::optional<Result<engine::Engine::HealReport>>>();
+  run_->engine->heal(is_dry, [healed](const auto& report) { *healed = report; });
+  run_until_idle();
+  while (!*healed && runs_ == run) {
+    const auto timer = run_->loop->next_timer();
+    if (!timer) break;
+    advance(*timer - time_.now());
+  }
+  if (*healed) return **healed;
+  return Error{Code::kUnavailable, "topoletd was killed before it answered"};
+}
+
 void SimulatedDaemon::advance(std::chrono::milliseconds time) {
   const std::chrono::milliseconds end = time_.now() + time;
   run_->loop->advance(time);

@@ -65,6 +65,8 @@ class SimulatedDaemon {
   void observe(const cri::ObservedMessage& observation);
   void read_ledger(const std::function<void(const engine::Ledger& ledger)>& read_ledger);
   Result<engine::Engine::CapacityAnswer> set_capacity(engine::Engine::CapacityRequest request);
+  /// With the time that it takes.
+  Result<engine::Engine::HealReport> heal(bool is_dry);
   void advance(std::chrono::milliseconds time);
   /// Somebody sets the wall clock by so much, forward or back; no time passes.
   void set_wall_clock(std::chrono::milliseconds by) { time_.set_wall(by); }

@@ -194,6 +194,8 @@ void Simulation::dispatch(const Operation& operation, OperationResult& result) {
       return set_sandbox(operation, result);
     case OperationKind::kStuck:
       return set_stuck(operation, result);
+    case OperationKind::kHeal:
+      return heal(operation, result);
   }
 }
 
@@ -417,6 +419,17 @@ void Simulation::set_capacity(const Operation& operation, OperationResult& resul
   const Result<engine::Engine::CapacityAnswer> set = daemon_.set_capacity(std::move(request));
   if (!set) return set_error(result, set.error().message);
   result.reason = fmt::format("{} of {} milli-CPUs", set->milli, set->nominal_milli);
+}
+
+void Simulation::heal(const Operation& operation, OperationResult& result) {
+  const Result<engine::Engine::HealReport> healed = daemon_.heal(operation.is_dry);
+  if (!healed) return set_failed(result, healed.error().message);
+  const auto add = [&result](const std::string& text) { result.reason += (result.reason.empty() ? "" : "; ") + text; };
+  for (const engine::HealReport::Moved& moved : healed->moved) {
+    add(fmt::format("{} {} from {} to {}: {}", moved.container, operation.is_dry ? "would move" : "moved",
+                    moved.from.to_string(), moved.to.to_string(), moved.reason));
+  }
+  for (const engine::HealReport::Left& left : healed->left) add(fmt::format("{} stays: {}", left.container, left.why));
 }
 
 /// The kernel tells nobody: topoletd sees it when it looks next.

@@ -133,6 +133,7 @@ class Simulation {
   void set_next_answer(const Operation& operation);
   void restart(const Operation& operation);
   void set_capacity(const Operation& operation, OperationResult& result);
+  void heal(const Operation& operation, OperationResult& result);
   void start(const Operation& operation, OperationResult& result);
   void set_sandbox(const Operation& operation, OperationResult& result);
   void set_cpuset(const Operation& operation, OperationResult& result);

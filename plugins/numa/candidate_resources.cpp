@@ -181,6 +181,8 @@ std::vector<CandidateResources> candidate_resources(const topolet_request& reque
     }
     if (!pod.empty()) resources.pod_distance = pod.distance_to(positions, has_others);
     if (demand.pod_is_placed) resources.nodes_outside_pod = nodes_outside_pod(candidate, has_others, demand);
+    if (request.exclusive != 0 && request.occasion == TOPOLET_OCCASION_MOVE)
+      resources.left_behind = sdk::size_of(request.had_cpus) - sdk::size_of_both(request.had_cpus, candidate.cpus);
     resources.in_zone = demand.zone.empty() || is_in_zone(candidate, demand.zone);
     all.push_back(resources);
   }

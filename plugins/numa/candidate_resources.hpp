@@ -41,6 +41,9 @@ struct CandidateResources {
   /// those that would be on a core with another of them.
   std::size_t crowded_cpus = 0;
   std::size_t beside_strangers = 0;  ///< with distribute-cpus-across-cores, those on a core that others use
+  /// Of an exclusive container that could be better off elsewhere, the CPUs that it has and that are not of this
+  /// candidate: its memory is near to them.
+  std::size_t left_behind = 0;
 
   /// Thousandths of its free CPUs that no shared container requests; negative if they request more than there is.
   std::int64_t uncommitted_milli() const {

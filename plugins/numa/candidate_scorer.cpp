@@ -328,8 +328,8 @@ CandidateScorer::PodFit CandidateScorer::pod_fit(const CandidateResources& candi
 Strategy CandidateScorer::strategy() const { return demand_.exclusive ? options_.strategy : options_.shared_strategy; }
 
 CandidateScorer::Preference CandidateScorer::preference(const CandidateResources& candidate) const {
-  if (strategy() == Strategy::kSpread) return {0, -uncommitted(candidate)};
-  return {candidate.caches.rest, uncommitted(candidate)};
+  if (strategy() == Strategy::kSpread) return {candidate.left_behind, 0, -uncommitted(candidate)};
+  return {candidate.left_behind, candidate.caches.rest, uncommitted(candidate)};
 }
 
 std::int32_t CandidateScorer::pod_penalty(const CandidateResources& candidate) const {
@@ -352,9 +352,11 @@ std::string CandidateScorer::strategy_text(const CandidateResources& candidate) 
     return "shared containers there request " + format_milli_cpus(candidate.shared_milli_requested) +
            ", more than would be left for them";
   }
+  const auto& [least_behind, least_rest, _] =
+      *preferences_.at({place_of_pod(candidate), division_of(candidate)}).begin();
+  if (candidate.left_behind > least_behind) return "it has more CPUs on nodes as good";
   const std::string option = demand_.exclusive ? "strategy" : "shared-strategy";
   if (strategy() == Strategy::kSpread) return option + " spread prefers emptier nodes";
-  const auto least_rest = preferences_.at({place_of_pod(candidate), division_of(candidate)}).begin()->first;
   return option + (candidate.caches.rest > least_rest ? " packed prefers caches of which less would be left over"
                                                       : " packed prefers fuller nodes");
 }

@@ -31,9 +31,9 @@ class CandidateScorer {
   using Place = std::pair<Width, Nearness>;
   /// Caches, crowded CPUs, and those beside strangers.
   using Division = std::tuple<std::size_t, std::size_t, std::size_t>;
-  /// The strategy's ranking, lowest first: with packed CPUs, those that leave the least of a shared cache over, then
-  /// those of the fullest nodes.
-  using Preference = std::pair<std::size_t, std::int64_t>;
+  /// The strategy's ranking, lowest first: those that leave the least behind of what the container has; with packed
+  /// CPUs, then those that leave the least of a shared cache over, and those of the fullest nodes.
+  using Preference = std::tuple<std::size_t, std::size_t, std::int64_t>;
   /// How far the pod's containers are, and what is missing for those that are still to come, the worse the more:
   /// memory; CPUs that nobody else has requested, which counts for more; isolated CPUs, for who has these first; CPUs.
   using PodFit = std::pair<std::uint32_t, int>;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/base/log.hpp"
+#include "core/engine/converge/heal_pass.hpp"
 
 namespace topolet::engine {
 namespace {
@@ -140,6 +141,11 @@ void Rebalancer::change_machine(Machine machine) {
                                                deps_.placer.topology()});
   vacate_unavailable_cpus();
   regain();
+}
+
+void Rebalancer::heal(bool is_dry, OnHealed then) {
+  if (!has_begun_) return then(Error{Code::kUnavailable, "topoletd does not know yet which containers run; try again"});
+  HealPass::run({deps_.loop, deps_.committer, deps_.placer, deps_.mover, deps_.clock}, is_dry, std::move(then));
 }
 
 void Rebalancer::move_as_requested(const plugin::MoveRequest& request) {

@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "core/base/clock.hpp"
+#include "core/engine/converge/heal_report.hpp"
 #include "core/engine/converge/mover.hpp"
 #include "core/engine/converge/paced_moves.hpp"
 #include "core/engine/planning/crowd_planner.hpp"
@@ -39,6 +40,8 @@ class Rebalancer final : public Observer {
 
   void change_machine(Machine machine);
   void move_as_requested(const plugin::MoveRequest& request);
+  /// Makes one pass of healing now; see HealPass.
+  void heal(bool is_dry, OnHealed then);
   /// Retries, at growing intervals, for containers that have not left CPUs that are gone, or that lack CPUs.
   void retry();
   /// Makes up for the moves that a container missed while its create was under way or in doubt.

@@ -1,0 +1,279 @@
+#include "core/engine/planning/heal_planner.hpp"
+#include "core/placement/decide.hpp"
+
+#include <gmock/gmock.h>
+
+#include <functional>
+#include <map>
+#include <set>
+
+#include "tests/engine/crowds.hpp"
+#include "tests/support/dice.hpp"
+
+namespace topolet::engine {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::StartsWith;
+
+const CpuSet kNode0 = CpuSet::range(0, 3);
+const CpuSet kNode1 = CpuSet::range(4, 7);
+constexpr std::int64_t kMuchMemory = std::int64_t{1} << 30;
+
+/// Scores the fewer nodes, the higher.
+class NarrowPolicy : public LeastAskedPolicy {
+ public:
+  const std::string& name() const override { return name_; }
+  Result<std::vector<placement::Verdict>> score(const placement::PolicyRequest& request) override {
+    std::vector<placement::Verdict> verdicts;
+    for (const placement::Candidate& candidate : request.candidates) {
+      const auto nodes = static_cast<std::int32_t>(candidate.nodes.size());
+      verdicts.push_back({placement::Verdict::Kind::kScore, 100 - 30 * nodes, "few nodes"});
+    }
+    return verdicts;
+  }
+
+ private:
+  std::string name_ = "narrow";
+};
+
+placement::PlacementRules healing_all() {
+  placement::PlacementRules rules;
+  rules.heal = placement::HealRule::kAll;
+  return rules;
+}
+
+class HealPlannerTest : public ::testing::Test {
+ protected:
+  static Placer placer_with(std::shared_ptr<const topology::Topology> topology, std::vector<placement::Vote> votes,
+                            const placement::PlacementRules& rules = healing_all()) {
+    std::vector<placement::Candidate> candidates = placement::make_candidates(*topology, topology->allowed);
+    return Placer({std::move(topology), std::move(candidates), rules,
+                   [votes = std::move(votes)](const auto& request, const placement::PlacementRules& known) {
+                     return decide(*request, known, votes);
+                   }});
+  }
+  static std::vector<std::string> names(const std::vector<placement::ContainerKey>& keys) {
+    std::vector<std::string> names;
+    for (const placement::ContainerKey& key : keys) names.push_back(key.name);
+    return names;
+  }
+  std::vector<std::string> healable(const Ledger& ledger) const {
+    return names(HealPlanner(ledger, placer_).healable());
+  }
+  static BetterPlace plan(const Ledger& ledger, const Placer& placer, const std::string& name) {
+    return HealPlanner(ledger, placer).plan_heal(*ledger.find(besteffort(name).key));
+  }
+  std::optional<Plan> plan(const Ledger& ledger, const std::string& name) const {
+    return plan(ledger, placer_, name).plan;
+  }
+
+  const std::shared_ptr<const topology::Topology> topology_ = testing::machine("node:2 core:4 pu:1");
+  const std::shared_ptr<NarrowPolicy> narrow_ = std::make_shared<NarrowPolicy>();
+  const Placer placer_ = placer_with(topology_, {{.policy = narrow_}});
+};
+
+TEST_F(HealPlannerTest, FindsWhoIsWiderThanItNeedBe) {
+  EXPECT_THAT(healable(ledger_of({exclusive("wide", {3, 4}), exclusive("x", {0, 1})})), ElementsAre("wide"));
+  EXPECT_THAT(healable(ledger_of({exclusive("wide", {3, 4}), exclusive("x", {0, 1, 2}), exclusive("y", {5, 6, 7})})),
+              IsEmpty())
+      << "there is no room";
+  EXPECT_THAT(healable(ledger_of({exclusive("wide", CpuSet::range(2, 6))})), IsEmpty()) << "no node has so many CPUs";
+}
+
+TEST_F(HealPlannerTest, LeavesOutWhoMayNotBeMovedNow) {
+  const std::vector<std::function<void(Allocation&)>> changes = {
+      [](Allocation& a) { a.workload.settings = std::map<std::string, std::string>{{"move", "never"}}; },
+      [](Allocation& a) { a.workload.kubelet_cpus = kNode0; },
+      [](Allocation& a) { a.conflict = true; },
+      [](Allocation& a) { a.stopping = true; },
+      [](Allocation& a) { a.vacating = {5}; },
+      [](Allocation& a) { a.squeeze = Squeeze::kPlaced; },
+      [](Allocation& a) { a.phase = Phase::kStarting; },
+      [](Allocation& a) { a.stuck = Stuck{{3}, "why"}; },
+      [](Allocation& a) { a.overruled = Overruled{}; },
+      [](Allocation& a) { a.preferred = Preferred{{placement::Mode::kExclusive, {0, 1}, {}, {}}, {}, {}}; },
+  };
+  for (std::size_t i = 0; i < changes.size(); ++i) {
+    SCOPED_TRACE(i);
+    Allocation wide = exclusive("wide", {3, 4});
+    changes[i](wide);
+    const Ledger ledger = ledger_of({wide});
+    EXPECT_THAT(healable(ledger), IsEmpty());
+    EXPECT_FALSE(plan(ledger, "wide").has_value());
+  }
+}
+
+TEST_F(HealPlannerTest, MovesExclusiveContainersOnlyWhereItIsPermitted) {
+  const Placer by_default = placer_with(topology_, {{.policy = narrow_}}, {});
+  Allocation wide = exclusive("wide", {3, 4});
+  EXPECT_FALSE(plan(ledger_of({wide}), by_default, "wide").plan.has_value());
+  wide.workload.settings = std::map<std::string, std::string>{{"move", "allow"}};
+  EXPECT_TRUE(plan(ledger_of({wide}), by_default, "wide").plan.has_value());
+}
+
+TEST_F(HealPlannerTest, PlansThePlaceThatThePoliciesGive) {
+  const Ledger ledger = ledger_of({exclusive("wide", {3, 4}), exclusive("x", {0, 1, 2})});
+  const std::optional<Plan> found = plan(ledger, "wide");
+  ASSERT_TRUE(found.has_value());
+  EXPECT_EQ(found->decision.placement.cpus, (CpuSet{4, 5}));
+  EXPECT_EQ(found->decision.reason_code, "healed");
+  EXPECT_EQ(found->move_cause, MoveCause::kHeal);
+  EXPECT_THAT(found->decision.reason, StartsWith("it moves to CPUs 4-5: 1 node instead of 2; narrow: few nodes"));
+}
+
+TEST_F(HealPlannerTest, TakesFirstWhoGainsMost) {
+  const auto machine = testing::machine("node:4 core:4 pu:1");
+  const Placer placer = placer_with(machine, {{.policy = narrow_}});
+  const Ledger ledger = ledger_of({exclusive("a", {0, 4}), exclusive("b", {1, 5, 8}), exclusive("c", {12, 13})}, {},
+                                  {machine->allowed, {}, {}});
+  EXPECT_THAT(names(HealPlanner(ledger, placer).healable()), ElementsAre("b", "a"));
+}
+
+TEST_F(HealPlannerTest, MakesNobodyWorse) {
+  const auto with_sharer = [](std::int64_t milli) {
+    return ledger_of({exclusive("wide", {3, 4}), exclusive("x", {0, 1, 2}), asking("s", milli, kNode1)});
+  };
+  EXPECT_TRUE(plan(with_sharer(2000), "wide").has_value());
+  EXPECT_FALSE(plan(with_sharer(2500), "wide").has_value()) << "two CPUs would be left for 2.5";
+  EXPECT_FALSE(plan(ledger_of({exclusive("wide", {2, 3, 4, 5}), asking("s", 100, kNode1), asking("t", 100, kNode0)}),
+                    "wide")
+                   .has_value())
+      << "one of them would have to move";
+}
+
+TEST_F(HealPlannerTest, BringsSharedContainersTogether) {
+  const Placer by_default = placer_with(topology_, {{.policy = narrow_}}, {});
+  const Ledger ledger = ledger_of({asking("wide", 2000), asking("beside", 1000, kNode0)});
+  EXPECT_THAT(names(HealPlanner(ledger, by_default).healable()), ElementsAre("wide"));
+  const std::optional<Plan> found = plan(ledger, by_default, "wide").plan;
+  ASSERT_TRUE(found.has_value());
+  EXPECT_EQ(found->decision.within, kNode0);
+  EXPECT_THAT(healable(ledger_of({asking("wide", 5000)})), IsEmpty()) << "it would be crowded on one node";
+}
+
+TEST_F(HealPlannerTest, KeepsMemoryWhereItIs) {
+  const auto machine = testing::machine("node:3 core:4 pu:1");
+  placement::PlacementRules migrating = healing_all();
+  migrating.memory_migrate = true;
+  const auto heals = [&](const Allocation& wide, const placement::PlacementRules& rules) {
+    const Ledger ledger =
+        ledger_of({wide, exclusive("x", {0, 1, 2}), exclusive("y", {5, 6, 7})}, {}, {machine->allowed, {}, {}});
+    const Placer placer = placer_with(machine, {{.policy = narrow_}}, rules);
+    const bool is_planned = plan(ledger, placer, "wide").plan.has_value();
+    EXPECT_EQ(!HealPlanner(ledger, placer).healable().empty(), is_planned);
+    return is_planned;
+  };
+  Allocation wide = exclusive("wide", {3, 4});
+  EXPECT_TRUE(heals(wide, healing_all()));
+  wide.workload.demand.memory_request_bytes = kMuchMemory;
+  EXPECT_FALSE(heals(wide, healing_all()));
+  EXPECT_TRUE(heals(wide, migrating));
+  Allocation bound = exclusive("wide", {3, 4});
+  bound.placement.mems = NodeSet{0, 1};
+  EXPECT_FALSE(heals(bound, healing_all()));
+  EXPECT_TRUE(heals(bound, migrating));
+  // To fewer of the nodes that it has.
+  wide.placement.cpus = {3, 4};
+  const Ledger narrower = ledger_of({wide, exclusive("x", {0, 1, 2})}, {}, {machine->allowed, {}, {}});
+  EXPECT_EQ(plan(narrower, placer_with(machine, {{.policy = narrow_}}), "wide").plan->decision.nodes, NodeSet{1});
+}
+
+TEST_F(HealPlannerTest, MovesNobodyWhileItIsNotKnownWhatAPolicyThinks) {
+  const Ledger ledger = ledger_of({exclusive("wide", {3, 4})});
+  const Placer placer({topology_, placement::make_candidates(*topology_, topology_->allowed), healing_all(),
+                       [this](const auto& request, const placement::PlacementRules& rules) {
+                         placement::Decision decision = decide(*request, rules, {{.policy = narrow_}});
+                         decision.lost_votes = {"narrow"};
+                         return decision;
+                       }});
+  const BetterPlace found = plan(ledger, placer, "wide");
+  EXPECT_FALSE(found.plan.has_value());
+  EXPECT_TRUE(found.lacks_votes);
+}
+
+TEST_F(HealPlannerTest, TakesNobodyAwayFromWhereAPolicyWantsIt) {
+  const Ledger ledger = ledger_of({exclusive("wide", {3, 4}), exclusive("x", {0, 1, 2})});
+  for (const auto& [preference, moves] : {std::pair{10, true}, {11, false}}) {
+    const auto fixed = std::make_shared<FixedPolicy>(
+        std::vector<std::pair<NodeSet, std::int32_t>>{{{0, 1}, preference}, {{1}, 0}});
+    const Placer placer = placer_with(topology_, {{.policy = narrow_, .weight = 100}, {.policy = fixed}});
+    EXPECT_EQ(plan(ledger, placer, "wide").plan.has_value(), moves) << preference;
+  }
+}
+
+/// Where everybody is; of who shares CPUs, within what.
+std::map<placement::ContainerKey, std::string> places_of(const Ledger& ledger) {
+  std::map<placement::ContainerKey, std::string> places;
+  for (const auto& [key, allocation] : ledger.allocations()) {
+    places[key] = (allocation.is_exclusive() ? allocation.placement.cpus : allocation.within).to_string();
+  }
+  return places;
+}
+
+TEST_F(HealPlannerTest, NeverMovesBackAndForth) {
+  const auto machine = testing::machine("node:4 l3:2 core:2 pu:1");
+  const std::vector<placement::Candidate> candidates = placement::make_candidates(*machine, machine->allowed);
+  std::size_t moves = 0;
+  for (std::uint64_t seed = 1; seed <= 300; ++seed) {
+    SCOPED_TRACE(seed);
+    testing::Dice dice(seed);
+    // A policy may score a place in any way.
+    std::vector<std::pair<NodeSet, std::int32_t>> scores;
+    for (const placement::Candidate& candidate : candidates)
+      scores.emplace_back(candidate.nodes, static_cast<std::int32_t>(dice.below(20)));
+    std::vector<placement::Vote> votes = {{.policy = std::make_shared<FixedPolicy>(scores)}};
+    if (dice.permille(700)) votes.push_back({.policy = narrow_});
+    const Placer placer = placer_with(machine, votes);
+    std::vector<Allocation> allocations;
+    CpuSet left = machine->allowed;
+    const std::size_t containers = 3 + dice.below(5);
+    for (std::size_t i = 0; i < containers; ++i) {
+      const auto name = std::string(1, static_cast<char>('a' + i));
+      CpuSet own;
+      for (const std::uint32_t cpu : left) {
+        if (own.size() < 3 && dice.permille(250)) own.insert(cpu);
+      }
+      if (own.empty() || dice.permille(300)) {
+        allocations.push_back(asking(name, static_cast<std::int64_t>(250 * dice.below(8)), dice.one_of(candidates).cpus));
+      } else {
+        left -= own;
+        allocations.push_back(exclusive(name, own));
+      }
+    }
+    Ledger ledger = ledger_of(allocations, {}, {machine->allowed, {}, {}});
+    auto places = places_of(ledger);
+    std::set<decltype(places)> seen = {places};
+    const auto move_one = [&] {
+      const HealPlanner planner(ledger, placer);
+      for (const placement::ContainerKey& key : planner.healable()) {
+        const Allocation before = *ledger.find(key);
+        const std::optional<Plan> found = planner.plan_heal(before).plan;
+        if (!found) continue;
+        EXPECT_LT(cost_of(*machine, before, found->decision), cost_of(*machine, before));
+        Allocation moved = before;
+        moved.placement = found->decision.placement;
+        moved.within = found->decision.within;
+        moved.nodes = found->decision.nodes;
+        ledger.assume(std::move(moved));
+        auto now = places_of(ledger);
+        EXPECT_TRUE(seen.insert(now).second);
+        // Nobody else has moved.
+        now[key] = places[key];
+        EXPECT_EQ(now, places);
+        places = places_of(ledger);
+        return true;
+      }
+      return false;
+    };
+    std::size_t count = 0;
+    while (move_one()) ASSERT_LE(++count, 100U);
+    moves += count;
+  }
+  EXPECT_GT(moves, 100U);
+}
+
+}  // namespace
+}  // namespace topolet::engine
