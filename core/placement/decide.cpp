@@ -173,7 +173,8 @@ class DecisionRun {
           display_name(request_.workload), counted(asked, "exclusive CPU"), why_isolated(), asked, free,
           free_by_node(request_), unmovable_text(), instead_of_isolated());
     }
-    const std::size_t available = std::min(spare_cpus(request_.ledger.pool, rules_), free);
+    const std::size_t spare = spare_cpus(request_.ledger.pool, rules_);
+    const std::size_t available = std::min(spare - std::min<std::size_t>(spare, request_.awaited_cpus), free);
     if (available >= asked) return std::nullopt;
     const bool may_share_instead = !request_.must_retain && rules_.when_full != WhenFull::kShare;
     return fmt::format(
@@ -181,7 +182,7 @@ class DecisionRun {
         "shared{}); {}stop an exclusive container{}",
         display_name(request_.workload), counted(asked, "exclusive CPU"), asked, available, counted(free, "CPU"),
         request_.ledger.barred.empty() ? "in the pool" : "of the pool could be given alone", free_by_node(request_),
-        rules_.min_shared_cpus, isolated_text(), unmovable_text(),
+        rules_.min_shared_cpus, awaited_text() + isolated_text(), unmovable_text(),
         may_share_instead ? ", lower placement.min-shared-cpus, or set placement.when-full = share"
                           : " or lower placement.min-shared-cpus");
   }
@@ -201,6 +202,11 @@ class DecisionRun {
     if (stays_with_its_own()) return "where it has its CPUs";
     return is_always() ? "placement.isolated = always" : "annotation topolet.io/isolated";
   }
+  std::string awaited_text() const {
+    if (request_.awaited_cpus == 0) return "";
+    return fmt::format("; {} for containers that have waited for CPUs of their own", request_.awaited_cpus);
+  }
+
   /// Counts the CPUs that the kernel isolates, if they were tried or would help.
   std::string isolated_text() const {
     const std::size_t isolated = request_.ledger.isolated.size();

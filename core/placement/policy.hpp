@@ -201,6 +201,7 @@ struct PolicyRequest {
   std::uint32_t min_shared_cpus = 0;  ///< the rule
   bool exclusive = false;             ///< CPUs of its own are asked for
   std::uint32_t exclusive_cpus = 0;   ///< how many; 0 unless `exclusive`
+  std::uint32_t awaited_cpus = 0;     ///< so many of the pool are for containers that come before it
   std::optional<NotExclusive> why_not_exclusive;  ///< set unless `exclusive`
   Mode shared_mode = Mode::kShared;        ///< without CPUs of its own; kReserved: the reserved CPUs are open to it
   bool kubelet_hands_out_cpusets = false;  ///< and so nobody else gives CPUs to one container alone

@@ -168,6 +168,7 @@ TOPOLET_FIELDS_OF(placement::PolicyRequest)
   field("min_shared_cpus", &T::min_shared_cpus),
   field("candidates_are_cut", &T::candidates_are_cut),
   field("exclusive", &T::exclusive), field("exclusive_cpus", &T::exclusive_cpus),
+  field("awaited_cpus", &T::awaited_cpus),
   field("why_not_exclusive", &T::why_not_exclusive), field("shared_mode", &T::shared_mode),
   field("kubelet_hands_out_cpusets", &T::kubelet_hands_out_cpusets),
   field("excluded_node_sets", &T::excluded_node_sets), field("whole_pool", &T::whole_pool), field("from", &T::from),

@@ -48,6 +48,7 @@ const std::vector<Words> kCommands = {{"status"},
                                       {"plugin", "check"},
                                       {"config", "check"},
                                       {"config", "show"},
+                                      {"heal"},
                                       {"capacity", "show"},
                                       {"capacity", "set"},
                                       {"capacity", "clear"}};

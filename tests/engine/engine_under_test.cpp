@@ -60,7 +60,8 @@ EngineUnderTest::EngineUnderTest(Deps deps) : log_(make_error_log(errors_)) {
       store::Store::open({.directory = deps.state_directory, .boot_id = "boot", .now_ms = clock.wall().count()}));
   store_until_killed_ = std::make_unique<simulate::RecordingStore>(*store_, decisions_, [this] { return killed_; });
   engine::Engine::Machine machine = machine_of(deps.machine);
-  const placement::PlacementRules rules;
+  placement::PlacementRules rules;
+  rules.heal = placement::HealRule::kAll;
   std::vector<placement::Vote> votes;
   if (deps.pods_prefer_nodes) {
     votes.push_back({.policy = std::make_shared<NodePolicy>([](const placement::PolicyRequest& request) {

@@ -142,7 +142,7 @@ inline Allocation full_allocation(std::int64_t number) {
 
 inline Pod full_pod() {
   Pod pod;
-  auto& [sandbox, nodes, former, denied, warned, made, confined, dropped_quota] = pod;
+  auto& [sandbox, nodes, former, denied, waiting, warned, made, confined, dropped_quota] = pod;
   made = {"init", "main"};
   confined = true;
   auto& [quota, period] = dropped_quota.emplace();
@@ -165,6 +165,9 @@ inline Pod full_pod() {
   reason = "full";
   decision = 9;
   warned = {"unknown annotation"};
+  auto& [waits_for, since] = waiting["late"];
+  waits_for = 3;
+  since = std::chrono::milliseconds(7);
   return pod;
 }
 

@@ -7,7 +7,7 @@
 #include <map>
 #include <set>
 
-#include "tests/engine/crowds.hpp"
+#include "tests/engine/healing.hpp"
 #include "tests/support/dice.hpp"
 
 namespace topolet::engine {
@@ -21,29 +21,6 @@ using ::testing::StartsWith;
 const CpuSet kNode0 = CpuSet::range(0, 3);
 const CpuSet kNode1 = CpuSet::range(4, 7);
 constexpr std::int64_t kMuchMemory = std::int64_t{1} << 30;
-
-/// Scores the fewer nodes, the higher.
-class NarrowPolicy : public LeastAskedPolicy {
- public:
-  const std::string& name() const override { return name_; }
-  Result<std::vector<placement::Verdict>> score(const placement::PolicyRequest& request) override {
-    std::vector<placement::Verdict> verdicts;
-    for (const placement::Candidate& candidate : request.candidates) {
-      const auto nodes = static_cast<std::int32_t>(candidate.nodes.size());
-      verdicts.push_back({placement::Verdict::Kind::kScore, 100 - 30 * nodes, "few nodes"});
-    }
-    return verdicts;
-  }
-
- private:
-  std::string name_ = "narrow";
-};
-
-placement::PlacementRules healing_all() {
-  placement::PlacementRules rules;
-  rules.heal = placement::HealRule::kAll;
-  return rules;
-}
 
 class HealPlannerTest : public ::testing::Test {
  protected:
@@ -120,7 +97,7 @@ TEST_F(HealPlannerTest, PlansThePlaceThatThePoliciesGive) {
   ASSERT_TRUE(found.has_value());
   EXPECT_EQ(found->decision.placement.cpus, (CpuSet{4, 5}));
   EXPECT_EQ(found->decision.reason_code, "healed");
-  EXPECT_EQ(found->move_cause, MoveCause::kHeal);
+  EXPECT_EQ(found->cause, MoveCause::kHeal);
   EXPECT_THAT(found->decision.reason, StartsWith("it moves to CPUs 4-5: 1 node instead of 2; narrow: few nodes"));
 }
 

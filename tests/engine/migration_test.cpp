@@ -199,6 +199,7 @@ TEST_F(MigrationTest, BringsAPodOfTheFirstVersion) {
   expected.confined = false;
   expected.made = {};
   expected.dropped_quota.reset();
+  expected.waiting = {};
   EXPECT_EQ(*pod, expected);
 }
 

@@ -5,6 +5,7 @@
 
 #include "tests/engine/converge_test.hpp"
 #include "tests/engine/crowds.hpp"
+#include "tests/engine/healing.hpp"
 
 namespace topolet::engine {
 namespace {
@@ -181,6 +182,127 @@ TEST_F(CrowdReliefTest, WaitsUntilItIsKnownWhatRuns) {
   commit(event::DemandChanged{besteffort("a").key, asking("a", 3000).workload.demand, "resized"});
   loop_.advance(seconds(5));
   EXPECT_THAT(on_node_1(), IsEmpty());
+}
+
+constexpr std::chrono::minutes kRest{10};
+
+class HealTest : public ConvergeTest {
+ protected:
+  HealTest() {
+    placer_ = Placer({topology_,
+                      placement::make_candidates(*topology_, topology_->allowed),
+                      healing_all(),
+                      [narrow = narrow_](const auto& request, const placement::PlacementRules& rules) {
+                        return decide(*request, rules, {{.policy = narrow}});
+                      }});
+  }
+
+  void run(const std::vector<Allocation>& allocations) {
+    begin(allocations);
+    for (const Allocation& allocation : allocations) start_converged(allocation.workload.key.name);
+    rebalancer_->begin();
+    loop_.run();
+  }
+  void end(const std::string& name) { commit(event::Ended{besteffort(name).key, "pod-stopped"}); }
+  CpuSet cpus_of(const std::string& name) const { return find(name)->placement.cpus; }
+
+  const std::shared_ptr<NarrowPolicy> narrow_ = std::make_shared<NarrowPolicy>();
+};
+
+TEST_F(HealTest, MovesWhoFitsWhenCpusComeFree) {
+  run({exclusive("x", {0, 1, 2}), exclusive("y", {5, 6, 7}), exclusive("wide", {3, 4})});
+  loop_.advance(seconds(5));
+  EXPECT_EQ(cpus_of("wide"), (CpuSet{3, 4}));
+  end("y");
+  EXPECT_EQ(cpus_of("wide"), (CpuSet{3, 4})) << "what comes and goes together has gone by then";
+  loop_.advance(seconds(1));
+  EXPECT_EQ(cpus_of("wide"), (CpuSet{4, 5}));
+  EXPECT_EQ(runtime_.container("c-wide").cpus(), (CpuSet{4, 5}));
+  EXPECT_EQ(find("wide")->vacating, CpuSet());
+  EXPECT_EQ(find("wide")->last_move->cause, MoveCause::kHeal);
+}
+
+TEST_F(HealTest, MovesOneASecond) {
+  run({exclusive("a", {0, 4}), exclusive("b", {1, 5})});
+  loop_.advance(milliseconds(1000));
+  EXPECT_EQ(topology_->nodes_of(cpus_of("a")).size() + topology_->nodes_of(cpus_of("b")).size(), 3U);
+  loop_.advance(milliseconds(999));
+  EXPECT_EQ(topology_->nodes_of(cpus_of("a")).size() + topology_->nodes_of(cpus_of("b")).size(), 3U);
+  loop_.advance(milliseconds(1));
+  EXPECT_EQ(topology_->nodes_of(cpus_of("a")).size() + topology_->nodes_of(cpus_of("b")).size(), 2U);
+  take_transitions();
+  loop_.advance(seconds(900));
+  EXPECT_THAT(take_transitions(), IsEmpty());
+}
+
+TEST_F(HealTest, LeavesAloneForTenMinutesWhoWasMoved) {
+  Allocation moved = exclusive("wide", {3, 4});
+  moved.last_move = LastMove{loop_.clock().wall(), MoveCause::kPlugin};
+  run({moved});
+  loop_.advance(kRest - seconds(1));
+  EXPECT_EQ(cpus_of("wide"), (CpuSet{3, 4}));
+  loop_.advance(seconds(2));
+  EXPECT_NE(cpus_of("wide"), (CpuSet{3, 4})) << "nothing else has happened meanwhile";
+}
+
+TEST_F(HealTest, WithdrawsAMoveThatTheRuntimeDoesNotCarryOut) {
+  run({exclusive("x", {0, 1, 2}), exclusive("wide", {3, 4}), shared("s")});
+  runtime_.ignore_updates("c-wide");
+  loop_.advance(seconds(1));
+  ASSERT_EQ(cpus_of("wide"), (CpuSet{4, 5}));
+  EXPECT_FALSE(committer_->ledger().pool().contains(3)) << "it has not left that";
+  loop_.advance(seconds(60));
+  EXPECT_EQ(cpus_of("wide"), (CpuSet{3, 4}));
+  EXPECT_EQ(find("wide")->vacating, CpuSet());
+  EXPECT_EQ(runtime_.container("c-wide").cpus(), (CpuSet{3, 4}));
+  runtime_.ignore_updates("c-wide", false);
+  loop_.advance(kRest - seconds(120));
+  EXPECT_EQ(cpus_of("wide"), (CpuSet{3, 4})) << "it is not tried again so soon";
+  loop_.advance(seconds(120));
+  EXPECT_EQ(cpus_of("wide"), (CpuSet{4, 5}));
+}
+
+TEST_F(HealTest, GoesOnWhereTheDaemonBeforeItEnded) {
+  Allocation moved = exclusive("a", {0, 1});
+  moved.last_move = LastMove{loop_.clock().wall() - milliseconds(300), MoveCause::kHeal};
+  run({moved, exclusive("wide", {3, 4})});
+  loop_.advance(milliseconds(699));
+  EXPECT_EQ(cpus_of("wide"), (CpuSet{3, 4})) << "one a second, whoever made the last";
+  loop_.advance(seconds(1));
+  EXPECT_NE(cpus_of("wide"), (CpuSet{3, 4}));
+}
+
+TEST_F(HealTest, LeavesAContainerThatWasMovedWhereItIsThoughItIsDueToReturn) {
+  Allocation displaced = asking("d", 1000, kSecondNode);
+  displaced.preferred = Preferred{{}, kFirstNode, NodeSet{0}};
+  displaced.last_move = LastMove{loop_.clock().wall(), MoveCause::kCrowd};
+  run({displaced, exclusive("x", {0, 1, 2, 3})});
+  end("x");
+  EXPECT_EQ(find("d")->within, kSecondNode);
+  EXPECT_TRUE(find("d")->preferred->is_due);
+  loop_.advance(kRest + seconds(2));
+  EXPECT_EQ(find("d")->within, kFirstNode);
+  EXPECT_EQ(find("d")->last_move->cause, MoveCause::kReturn);
+}
+
+TEST_F(HealTest, HealsAllAtOnceWhenItIsAskedTo) {
+  run({exclusive("a", {0, 4}), exclusive("b", {1, 5})});
+  std::optional<Result<HealReport>> would;
+  rebalancer_->heal(true, [&would](const auto& report) { would = report; });
+  loop_.run();
+  ASSERT_TRUE(would && *would);
+  EXPECT_THAT((*would)->moved, SizeIs(2));
+  EXPECT_EQ(cpus_of("a"), (CpuSet{0, 4}));
+  std::optional<Result<HealReport>> done;
+  rebalancer_->heal(false, [&done](const auto& report) { done = report; });
+  loop_.run();
+  ASSERT_TRUE(done && *done);
+  ASSERT_THAT((*done)->moved, SizeIs(2));
+  for (std::size_t i = 0; i < 2; ++i) {
+    EXPECT_EQ((*done)->moved[i].to, (*would)->moved[i].to);
+    EXPECT_EQ((*done)->moved[i].reason, (*would)->moved[i].reason);
+  }
+  EXPECT_EQ(topology_->nodes_of(cpus_of("a")).size() + topology_->nodes_of(cpus_of("b")).size(), 2U);
 }
 
 }  // namespace

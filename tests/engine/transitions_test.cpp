@@ -86,6 +86,7 @@ TEST_F(TransitionsTest, AnEventAboutWhatIsUnknownChangesNothing) {
                                   event::Drifted{key, CpuSet{0}, "why"},
                                   event::Evaluated{key},
                                   event::RestEnded{},
+                                  event::WaitingExpired{key.sandbox_id, key.name},
                                   event::MachineChanged{kEightCpus, {key}},
                                   event::CrashHoldExpired{key}};
   for (const Event& event : events) {

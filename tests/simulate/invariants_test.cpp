@@ -236,13 +236,16 @@ std::vector<Story> runs() {
                              {"--plugins.enable=smt", "--plugins.enable=numa", "--smt.pair=true",
                               "--numa.full-pcpus-only=true", "--placement.reserved-cpus=3"}},
                             {"numa:1 core:4 pu:4", 300, {"--plugins.enable=smt", "--smt.pair=true"}},
+                            {"pack:2 numa:2 l3:2 core:2 pu:2",
+                             300,
+                             {"--plugins.enable=numa", "--plugins.enable=smt", "--placement.heal=all"}},
                             {"pack:4 numa:2 core:8 pu:2", 120, numa},
                             {"pack:24 numa:1 core:8 pu:2", 40, numa},
                             {"pack:8 numa:8 core:16 pu:2", 12, numa}};
   for (const char* name :
        {"16amd64-8n2c-cpusets.xml", "16em64t-4s2c2t.xml", "192em64t-24n8c2t.xml", "24em64t-2n6c2t-pci.xml",
         "64intel64-fakeKNL-SNC4-hybrid.xml", "nvidia-dgx2.xml", "power8gpudistances.xml"}) {
-    all.push_back({name, 30, {"--plugins.enable=numa", "--plugins.enable=gpu", "--plugins.enable=smt"}});
+    all.push_back({name, 30, {"--plugins.enable=numa", "--plugins.enable=gpu", "--plugins.enable=smt", "--placement.heal=all"}});
   }
   return all;
 }

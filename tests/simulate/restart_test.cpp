@@ -292,9 +292,12 @@ std::vector<RestartNode> nodes() {
           {"pack:2 numa:1 core:2 pu:2", {"--plugins.enable=numa", "--numa.memory=bind"}},
           {"pack:2 numa:1 core:4 pu:2", {"--plugins.enable=numa", "--plugins.enable=smt"}},
           {"numa:1 core:4 pu:2", {"--plugins.enable=smt", "--smt.isolate-siblings=exclusive"}},
+          {"pack:2 numa:2 core:2 pu:2", {"--plugins.enable=numa", "--placement.heal=all"}},
           {"numa:1 core:4 pu:1", {}, kInAnswer},
           {"pack:2 numa:1 core:2 pu:2", {"--plugins.enable=numa", "--numa.memory=bind"}, kInAnswer},
-          {"pack:2 numa:1 core:4 pu:2", {"--plugins.enable=numa", "--plugins.enable=smt"}, kInAnswer}};
+          {"pack:2 numa:1 core:4 pu:2",
+           {"--plugins.enable=numa", "--plugins.enable=smt", "--placement.heal=all"},
+           kInAnswer}};
 }
 
 constexpr int kSteps = 20;

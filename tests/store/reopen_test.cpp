@@ -220,7 +220,8 @@ TEST_F(DetachedTest, HoldsNothingOfAnOlderVersionUntilTheFileCanBeWritten) {
                            "NULL) STRICT; ALTER TABLE decided DROP COLUMN tags; ALTER TABLE allocation DROP COLUMN "
                            "tags; ALTER TABLE "
                            "allocation DROP COLUMN adopted; ALTER TABLE allocation DROP COLUMN unified; ALTER TABLE "
-                           "allocation DROP COLUMN kubelet_unified; ALTER TABLE allocation DROP COLUMN last_move; PRAGMA user_version = 13",
+                           "allocation DROP COLUMN kubelet_unified; ALTER TABLE allocation DROP COLUMN last_move; "
+                           "ALTER TABLE pod DROP COLUMN waiting; PRAGMA user_version = 13",
                            "age")
                   .has_value());
   const auto store = open_detached();

@@ -30,7 +30,9 @@ void Exits::report(const std::string& container_id, const Exit& exit, std::funct
     if (then) then();
     return;
   }
-  const bool matters = !allocation->stopping && keeps_cpus_at_end(*allocation, committer_.rules());
+  const placement::PlacementRules& rules = committer_.rules();
+  const bool matters =
+      !allocation->stopping && (keeps_cpus_at_end(*allocation, rules) || waits_for_cpus(*allocation, rules));
   const bool is_wanted = allocation->may_run() && wants_exit_codes_ && wants_exit_codes_();
   if (exit.kind == Exit::Kind::kExited && !exit.code && (matters || is_wanted))
     return ask_exit_code(container_id, matters, std::move(then));

@@ -443,7 +443,7 @@ void Mover::commit_move(const Allocation& before, const PlanMove& plan_move,
   const placement::ContainerKey key = before.workload.key;
   const Allocation before_move = *deps_.committer.ledger().find(key);
   const AuditEvent audit_event = plan->audit_event;
-  const bool may_stay = plan->move_cause.has_value();
+  const bool may_stay = plan->cause.has_value();
   deps_.committer.commit(event::Moved{before.workload, *std::move(plan), audit_event}, [this, key, before_move, done] {
     await_neighbours(key, kNeighboursTimeoutInTurn, [this, before_move, done](const Status& neighbours_gone) {
       if (neighbours_gone) return done(false);
@@ -468,7 +468,7 @@ void Mover::withdraw_unless_taken(const Allocation& before) {
                            const bool is_as_moved = now != nullptr && now->is_bound() && now->decision == decision;
                            if (taken || !is_as_moved) return;
                            deps_.committer.commit(event::ChangeReverted{
-                               before, "it could not be moved, and stays where it was: " + taken.error().message});
+                               before, "it could not be moved, and stays where it was: " + taken.error().message, true});
                          });
 }
 

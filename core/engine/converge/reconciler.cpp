@@ -333,6 +333,7 @@ bool Reconciler::may_be_starting(const operations::ContainerDetail& detail) cons
 
 void Reconciler::expire() {
   expire_doubts();
+  expire_waiting();
   expire_kept();
 }
 
@@ -344,6 +345,16 @@ void Reconciler::expire_doubts() {
     if (waits && deps_.clock.wall() - allocation.doubt_since >= deps_.doubt_timeout) late.push_back(key);
   }
   for (const placement::ContainerKey& key : late) deps_.committer.commit(event::DoubtExpired{key});
+}
+
+void Reconciler::expire_waiting() {
+  std::vector<event::WaitingExpired> expired;
+  for (const auto& [id, pod] : deps_.committer.ledger().pods()) {
+    for (const auto& [name, waiting] : pod.waiting) {
+      if (deps_.clock.wall() - waiting.since >= deps_.placer.rules().crash_hold) expired.push_back({id, name});
+    }
+  }
+  for (const event::WaitingExpired& each : expired) deps_.committer.commit(each);
 }
 
 void Reconciler::expire_kept() {

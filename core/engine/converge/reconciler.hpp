@@ -92,6 +92,7 @@ class Reconciler {
   };
 
   void expire_doubts();
+  void expire_waiting();
   void expire_kept();
   void begin();
   void compare_sandboxes(const PassPtr& pass);

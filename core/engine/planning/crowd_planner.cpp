@@ -154,7 +154,7 @@ BetterPlace CrowdPlanner::plan_relief(const Allocation& before) const {
   plan.preferred = before.preferred;
   if (plan.preferred && plan.preferred->within == decision.within) plan.preferred.reset();
   plan.arrived_cpus = before.arrived_cpus;
-  plan.move_cause = MoveCause::kCrowd;
+  plan.cause = MoveCause::kCrowd;
   return {.plan = std::move(plan)};
 }
 

@@ -205,7 +205,7 @@ BetterPlace HealPlanner::plan_heal(const Allocation& before) const {
                                                     places_of_devices(topology, workload.used_devices));
   if (is_better_than_former) plan.preferred.reset();
   plan.arrived_cpus = before.arrived_cpus;
-  plan.move_cause = MoveCause::kHeal;
+  plan.cause = MoveCause::kHeal;
   return {.plan = std::move(plan)};
 }
 

@@ -127,6 +127,9 @@ placement::PolicyRequest Placer::request(const Ledger& ledger, const placement::
   if (constraints.on_reserved) request.shared_mode = placement::Mode::kReserved;
   if (request.exclusive) {
     if (constraints.exclusive_cpus > 0) request.exclusive_cpus = constraints.exclusive_cpus;
+    // Whoever has had some comes back to them.
+    if (deps_.rules.when_full == placement::WhenFull::kShare && is_of_create(request) && constraints.keep.cpus.empty())
+      request.awaited_cpus = ledger.cpus_awaited_before(workload.key);
     request.keep = constraints.keep.cpus;
     request.retained_withheld = constraints.keep.withheld | core_siblings_of(*deps_.topology, constraints.keep.cpus);
     request.must_retain = constraints.must_retain;
@@ -251,7 +254,7 @@ std::optional<Move> Placer::plan_wished_move(const Ledger& after, const Allocati
   move.decision.reason_code = placement::reason_code::kRequestedByPlugin;
   move.decision.reason =
       fmt::format("placed anew with {} ({}); {}", display_name(newcomer.workload), wish.why, move.decision.reason);
-  move.move_cause = MoveCause::kPlugin;
+  move.cause = MoveCause::kPlugin;
   return move;
 }
 

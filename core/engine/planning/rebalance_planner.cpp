@@ -298,7 +298,7 @@ std::optional<Plan> RebalancePlanner::plan_requested_move(const Allocation& befo
   if (!leaves_others_cpus(before, plan)) return std::nullopt;
   plan.decision.reason_code = placement::reason_code::kRequestedByPlugin;
   plan.decision.reason = why + "; " + plan.decision.reason;
-  plan.move_cause = MoveCause::kPlugin;
+  plan.cause = MoveCause::kPlugin;
   return plan;
 }
 

@@ -6,7 +6,6 @@
 #include <string>
 #include <utility>
 
-#include "core/engine/planning/device_nodes.hpp"
 #include "core/placement/candidates.hpp"
 #include "core/placement/reason_codes.hpp"
 #include "core/placement/zone.hpp"

@@ -5,6 +5,7 @@
 #include <functional>
 #include <vector>
 
+#include "core/engine/planning/device_nodes.hpp"
 #include "core/engine/planning/placer.hpp"
 
 namespace topolet::engine {

@@ -204,6 +204,15 @@ struct FormerCpus {
   friend bool operator==(const FormerCpus&, const FormerCpus&) = default;
 };
 
+/// A container of whole CPUs that shared, as there were none for it alone, and has ended: its next attempt comes before
+/// others.
+struct Waiting {
+  std::uint32_t cpus = 0;
+  std::chrono::milliseconds since{};  ///< wall clock
+
+  friend bool operator==(const Waiting&, const Waiting&) = default;
+};
+
 /// A denial that was audited; the same again is only counted.
 struct Denial {
   std::uint32_t attempt = 0;
@@ -219,6 +228,7 @@ struct Pod {
   NodeSet nodes;  ///< of the candidate that its first container was given; empty until decided
   std::map<std::string, FormerCpus> former;  ///< by container name
   std::map<std::string, Denial> denied;      ///< by container name
+  std::map<std::string, Waiting> waiting;    ///< by container name
   std::vector<std::string> warned;           ///< what was logged of it, once each
   /// Its containers by name, in the order in which they were first created; empty while there was one only. An init
   /// container has ended before the next one is created.

@@ -167,6 +167,13 @@ void read(const Json& json, FormerCpus& former) {
   read_set(json, "withheld", former.withheld);
 }
 
+Json json_of(const Waiting& waiting) { return {{"cpus", waiting.cpus}, {"since_ms", waiting.since.count()}}; }
+
+void read(const Json& json, Waiting& waiting) {
+  json.at("cpus").get_to(waiting.cpus);
+  waiting.since = std::chrono::milliseconds(json.at("since_ms").get<std::int64_t>());
+}
+
 Json json_of(const Denial& denial) {
   return {{"attempt", denial.attempt}, {"reason", denial.reason}, {"decision", denial.decision}};
 }

@@ -23,6 +23,8 @@ class EndTransitions {
   void note_made(const placement::Workload& workload);
 
  private:
+  void note_waiting(const event::Exited& event, const Allocation& ended, bool comes_back);
+
   const Ledger& ledger_;
   const placement::PlacementRules& rules_;
   const std::chrono::milliseconds now_;
@@ -33,5 +35,9 @@ class EndTransitions {
 /// One that was removed before it was started has no next attempt that would miss them.
 bool keeps_cpus_at_end(const Allocation& allocation, const placement::PlacementRules& rules,
                        std::string_view cause = "exited");
+
+/// Returns true for a container of whole CPUs that shares, as there were none for it alone: its next attempt has some
+/// before others.
+bool waits_for_cpus(const Allocation& allocation, const placement::PlacementRules& rules);
 
 }  // namespace topolet::engine

@@ -144,6 +144,7 @@ struct Moved {
 struct ChangeReverted {
   Allocation before;
   std::string reason;
+  bool may_be_there = false;  ///< it may have been told its new CPUs: nobody has those before it has left them
 };
 /// The runtime and the kernel have it on `cpus`, and on no others.
 struct Converged {
@@ -234,6 +235,11 @@ struct MachineChanged {
 struct CrashHoldExpired {
   placement::ContainerKey key;
 };
+/// The next attempt of a container that waits for CPUs of its own has not come in time.
+struct WaitingExpired {
+  std::string sandbox_id;
+  std::string container;
+};
 /// A daemon has taken the ledger over from the store. `store_regressed`: the store has lost its newest transitions.
 struct Restarted {
   bool store_regressed = false;
@@ -287,6 +293,6 @@ using Event =
                  event::PodConfined, event::PodQuotaDropped, event::Evaluated, event::MachineChanged,
                  event::CrashHoldExpired, event::Restarted, event::ClockSet, event::AuditOnly, event::SetupChanged,
                  event::CapacityReported, event::CapacityCleared, event::CapacityTimePassed, event::KubeletStatic,
-                 event::RestEnded>;
+                 event::RestEnded, event::WaitingExpired>;
 
 }  // namespace topolet::engine

@@ -76,6 +76,21 @@ const Allocation* Ledger::find_attempt(const placement::ContainerKey& key, Is is
   return nullptr;
 }
 
+std::uint32_t Ledger::cpus_awaited_before(const placement::ContainerKey& key) const {
+  const Waiting* own = nullptr;
+  if (const auto pod = pods_.find(key.sandbox_id); pod != pods_.end()) {
+    const auto waiting = pod->second.waiting.find(key.name);
+    if (waiting != pod->second.waiting.end()) own = &waiting->second;
+  }
+  std::uint32_t cpus = 0;
+  for (const auto& [id, pod] : pods_) {
+    for (const auto& [name, waiting] : pod.waiting) {
+      if (&waiting != own && (own == nullptr || waiting.since < own->since)) cpus += waiting.cpus;
+    }
+  }
+  return cpus;
+}
+
 bool Ledger::is_alone_in_pod(const placement::ContainerKey& key) const {
   for (auto it = allocations_.lower_bound({key.pod_uid, "", 0, ""}); it != allocations_.end(); ++it) {
     if (it->first.pod_uid != key.pod_uid) break;

@@ -45,6 +45,8 @@ class Ledger {
   /// By the runtime's id, or by a part from its beginning that fits no other: runtimes take those too.
   const Allocation* find_by_container(const std::string& container_id) const;
   std::vector<placement::ContainerKey> in_sandbox(const std::string& sandbox_id) const;
+  /// Returns how many CPUs containers wait for that come before this one: see Waiting.
+  std::uint32_t cpus_awaited_before(const placement::ContainerKey& key) const;
   /// Returns true if nothing is held for any other container of its pod.
   bool is_alone_in_pod(const placement::ContainerKey& key) const;
   /// Returns the allocation kept of an earlier attempt of the same container, in the same pod; null if there is none.

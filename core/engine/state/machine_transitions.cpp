@@ -66,12 +66,22 @@ void MachineTransitions::note_arrived(const CpuSet& arrived) {
   }
 }
 
+template <class Move>
+void MachineTransitions::move_waiting(Move moved) {
+  for (const auto& [id, pod] : ledger_.pods()) {
+    Pod after = pod;
+    for (auto& [name, waiting] : after.waiting) waiting.since = moved(waiting.since);
+    if (after != pod) draft_.put_pod(std::move(after));
+  }
+}
+
 /// Whatever was under way when the daemon died is in doubt. A start may still be under way in the runtime, also one
 /// that the store does not know of any more.
 void MachineTransitions::restart(const event::Restarted& event) {
   draft_.record_pool();
   draft_.record_topology(event.topology);
   if (event.setup) draft_.record_setup(*event.setup);
+  move_waiting([this](std::chrono::milliseconds since) { return std::min(since, now_); });
   for (const auto& [key, allocation] : ledger_.allocations()) {
     Allocation after = allocation;
     if (after.phase == Phase::kPending) {
@@ -102,6 +112,7 @@ void MachineTransitions::restart(const event::Restarted& event) {
 
 void MachineTransitions::set_clock(const event::ClockSet& event) {
   capacities_.set_clock(event.by);
+  move_waiting([&event](std::chrono::milliseconds since) { return since + event.by; });
   for (const auto& [key, allocation] : ledger_.allocations()) {
     Allocation after = allocation;
     if (after.phase != Phase::kRunning) after.phase_since += event.by;

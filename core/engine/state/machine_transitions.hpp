@@ -22,6 +22,9 @@ class MachineTransitions {
   void set_clock(const event::ClockSet& event);
 
  private:
+  /// Sets since when containers wait for CPUs of their own, each to `moved(since)`.
+  template <class Move>
+  void move_waiting(Move moved);
   void note_arrived(const CpuSet& arrived);
 
   const Ledger& ledger_;

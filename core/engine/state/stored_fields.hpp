@@ -86,6 +86,7 @@ void for_each_field_of_pod(Of& pod, Field field) {
   field("nodes", pod.nodes);
   field("former", pod.former);
   field("denied", pod.denied);
+  field("waiting", pod.waiting);
   field("warned", pod.warned);
   field("confined", pod.confined);
   field("made", pod.made);

@@ -71,6 +71,7 @@ class Transitions {
   void operator()(const event::PodQuotaDropped& event) { observations_.note_dropped_quota(event); }
   void operator()(const event::Evaluated& event);
   void operator()(const event::RestEnded& event);
+  void operator()(const event::WaitingExpired& event);
   void operator()(const event::MachineChanged& event) { machine_.change(event); }
   void operator()(const event::CrashHoldExpired& event) { draft_.end(event.key, "crash-hold"); }
   void operator()(const event::Restarted& event);
@@ -94,6 +95,7 @@ class Transitions {
   void keep_pod_nodes(const placement::Workload& workload, const NodeSet& nodes);
   void move_pod(const placement::Workload& workload, const NodeSet& nodes);
   void end_sandbox(const std::string& sandbox_id, const char* cause);
+  void end_waiting(const std::string& sandbox_id);
 
   const Ledger& ledger_;
   const placement::PlacementRules& rules_;
@@ -125,7 +127,7 @@ Allocation Transitions::allocation_for(const placement::Workload& workload, cons
   after.arrived_cpus = plan.arrived_cpus;
   after.squeeze = plan.squeeze;
   if (plan.squeeze != Squeeze::kLeftToKernel) after.nodes = nodes_of(decision);
-  if (plan.move_cause) after.last_move = LastMove{now_, *plan.move_cause};
+  if (plan.cause) after.last_move = LastMove{now_, *plan.cause};
   return after;
 }
 
@@ -143,11 +145,11 @@ void Transitions::apply_moves(const Plan& plan) {
   for (const Move& move : plan.moves) {
     const Allocation* before = draft_.find(move.workload.key);
     // A wish moves nobody again so soon.
-    if (move.move_cause == MoveCause::kPlugin && before != nullptr && was_just_moved(*before, now_)) continue;
+    if (move.cause == MoveCause::kPlugin && before != nullptr && was_just_moved(*before, now_)) continue;
     Plan moved;
     moved.decision = move.decision;
     moved.preferred = move.preferred;
-    moved.move_cause = move.move_cause;
+    moved.cause = move.cause;
     if (before != nullptr) moved.arrived_cpus = before->arrived_cpus;
     draft_.put(allocation_for(move.workload, moved), audit_of(move.decision, AuditEvent::kReplaced));
   }
@@ -176,8 +178,8 @@ void Transitions::operator()(const event::CreateAdmitted& event) {
   draft_.put(std::move(asked), audit_of(event.plan.decision, audit_event_of(event.plan.decision)), supersedes);
   if (event.keeps_pod_together) keep_pod_nodes(event.workload, event.plan.decision.nodes);
   Pod pod = draft_.pod_of(event.workload);
-  const bool was_denied = pod.denied.erase(key.name) > 0;
-  if (pod.add_warnings(event.warnings) || was_denied) draft_.put_pod(std::move(pod));
+  const bool is_answered = pod.denied.erase(key.name) + pod.waiting.erase(key.name) > 0;
+  if (pod.add_warnings(event.warnings) || is_answered) draft_.put_pod(std::move(pod));
 }
 
 void Transitions::keep_pod_nodes(const placement::Workload& workload, const NodeSet& nodes) {
@@ -323,6 +325,20 @@ void Transitions::set_stopping(const placement::ContainerKey& key, bool stopping
 
 void Transitions::end_sandbox(const std::string& sandbox_id, const char* cause) {
   for (const placement::ContainerKey& key : ledger_.in_sandbox(sandbox_id)) draft_.end(key, cause);
+  end_waiting(sandbox_id);
+}
+
+void Transitions::end_waiting(const std::string& sandbox_id) {
+  const auto known = ledger_.pods().find(sandbox_id);
+  if (known == ledger_.pods().end() || known->second.waiting.empty()) return;
+  Pod pod = draft_.pod(sandbox_id);
+  pod.waiting.clear();
+  draft_.put_pod(std::move(pod));
+}
+
+void Transitions::operator()(const event::WaitingExpired& event) {
+  Pod pod = draft_.pod(event.sandbox_id);
+  if (pod.waiting.erase(event.container) > 0) draft_.put_pod(std::move(pod));
 }
 
 void Transitions::operator()(const event::PodRemoved& event) {
@@ -382,7 +398,7 @@ void Transitions::operator()(const event::Moved& event) {
   if (before == nullptr) return;
   draft_.set_cause(event.workload.key);
   apply_moves(event.plan);
-  if (event.plan.move_cause) move_pod(event.workload, event.plan.decision.nodes);
+  if (event.plan.cause) move_pod(event.workload, event.plan.decision.nodes);
   Allocation after = allocation_for(event.workload, event.plan);
   const bool stays_alone = after.is_exclusive();
   const bool can_leave = stays_alone || after.within.intersects(ledger_.pool());
@@ -430,6 +446,10 @@ void Transitions::operator()(const event::ChangeReverted& event) {
   after.unified = before.unified;
   after.vacating |= before.vacating;
   after.vacating_alone = before.vacating_alone;
+  if (event.may_be_there && now->is_exclusive()) {
+    after.vacating |= now->placement.cpus;
+    after.vacating_alone |= (now->placement.cpus - after.placement.cpus - taken) & ledger_.inventory().allowed;
+  }
   draft_.put(std::move(after), audit_with_code(before.conflict ? AuditEvent::kConflict : AuditEvent::kReplaced,
                                                event.reason, reason_code::kReverted));
 }
