@@ -68,9 +68,9 @@ struct Operation {
   std::string pod;  ///< uid
   std::string container;
 
-  CpuSet cpus;         ///< occupy, vacate, offline, online, cpuset
-  bool again = false;  ///< cpuset
-  bool ends = false;   ///< stuck
+  CpuSet cpus;          ///< occupy, vacate, offline, online, cpuset
+  bool again = false;   ///< cpuset
+  bool ends = false;    ///< stuck
   bool is_dry = false;  ///< heal
 
   std::string name;  ///< run_pod: the pod's; its uid where the line does not say

@@ -62,16 +62,22 @@ TEST_F(HealPlannerTest, FindsWhoIsWiderThanItNeedBe) {
 
 TEST_F(HealPlannerTest, LeavesOutWhoMayNotBeMovedNow) {
   const std::vector<std::function<void(Allocation&)>> changes = {
-      [](Allocation& a) { a.workload.settings = std::map<std::string, std::string>{{"move", "never"}}; },
+      [](Allocation& a) {
+        a.workload.settings = std::map<std::string, std::string>{{"move", "never"}};
+      },
       [](Allocation& a) { a.workload.kubelet_cpus = kNode0; },
       [](Allocation& a) { a.conflict = true; },
       [](Allocation& a) { a.stopping = true; },
       [](Allocation& a) { a.vacating = {5}; },
       [](Allocation& a) { a.squeeze = Squeeze::kPlaced; },
       [](Allocation& a) { a.phase = Phase::kStarting; },
-      [](Allocation& a) { a.stuck = Stuck{{3}, "why"}; },
+      [](Allocation& a) {
+        a.stuck = Stuck{{3}, "why"};
+      },
       [](Allocation& a) { a.overruled = Overruled{}; },
-      [](Allocation& a) { a.preferred = Preferred{{placement::Mode::kExclusive, {0, 1}, {}, {}}, {}, {}}; },
+      [](Allocation& a) {
+        a.preferred = Preferred{{placement::Mode::kExclusive, {0, 1}, {}, {}}, {}, {}};
+      },
   };
   for (std::size_t i = 0; i < changes.size(); ++i) {
     SCOPED_TRACE(i);
@@ -115,9 +121,9 @@ TEST_F(HealPlannerTest, MakesNobodyWorse) {
   };
   EXPECT_TRUE(plan(with_sharer(2000), "wide").has_value());
   EXPECT_FALSE(plan(with_sharer(2500), "wide").has_value()) << "two CPUs would be left for 2.5";
-  EXPECT_FALSE(plan(ledger_of({exclusive("wide", {2, 3, 4, 5}), asking("s", 100, kNode1), asking("t", 100, kNode0)}),
-                    "wide")
-                   .has_value())
+  EXPECT_FALSE(
+      plan(ledger_of({exclusive("wide", {2, 3, 4, 5}), asking("s", 100, kNode1), asking("t", 100, kNode0)}), "wide")
+          .has_value())
       << "one of them would have to move";
 }
 
@@ -174,8 +180,8 @@ TEST_F(HealPlannerTest, MovesNobodyWhileItIsNotKnownWhatAPolicyThinks) {
 TEST_F(HealPlannerTest, TakesNobodyAwayFromWhereAPolicyWantsIt) {
   const Ledger ledger = ledger_of({exclusive("wide", {3, 4}), exclusive("x", {0, 1, 2})});
   for (const auto& [preference, moves] : {std::pair{10, true}, {11, false}}) {
-    const auto fixed = std::make_shared<FixedPolicy>(
-        std::vector<std::pair<NodeSet, std::int32_t>>{{{0, 1}, preference}, {{1}, 0}});
+    const auto fixed =
+        std::make_shared<FixedPolicy>(std::vector<std::pair<NodeSet, std::int32_t>>{{{0, 1}, preference}, {{1}, 0}});
     const Placer placer = placer_with(topology_, {{.policy = narrow_, .weight = 100}, {.policy = fixed}});
     EXPECT_EQ(plan(ledger, placer, "wide").plan.has_value(), moves) << preference;
   }
@@ -214,7 +220,8 @@ TEST_F(HealPlannerTest, NeverMovesBackAndForth) {
         if (own.size() < 3 && dice.permille(250)) own.insert(cpu);
       }
       if (own.empty() || dice.permille(300)) {
-        allocations.push_back(asking(name, static_cast<std::int64_t>(250 * dice.below(8)), dice.one_of(candidates).cpus));
+        allocations.push_back(
+            asking(name, static_cast<std::int64_t>(250 * dice.below(8)), dice.one_of(candidates).cpus));
       } else {
         left -= own;
         allocations.push_back(exclusive(name, own));

@@ -189,9 +189,7 @@ constexpr std::chrono::minutes kRest{10};
 class HealTest : public ConvergeTest {
  protected:
   HealTest() {
-    placer_ = Placer({topology_,
-                      placement::make_candidates(*topology_, topology_->allowed),
-                      healing_all(),
+    placer_ = Placer({topology_, placement::make_candidates(*topology_, topology_->allowed), healing_all(),
                       [narrow = narrow_](const auto& request, const placement::PlacementRules& rules) {
                         return decide(*request, rules, {{.policy = narrow}});
                       }});

@@ -113,8 +113,7 @@ TEST(Heal, LeavesNoMemoryBehind) {
     node.apply(create("wide", 2, "", "1073741824"));
     ASSERT_EQ(nodes_of(node, "wide"), 2U);
   };
-  SimulatedNode elsewhere("pack:3 numa:1(memory=64GB) core:4 pu:1",
-                          healing({"--placement.min-shared-cpus=0"}));
+  SimulatedNode elsewhere("pack:3 numa:1(memory=64GB) core:4 pu:1", healing({"--placement.min-shared-cpus=0"}));
   fill(elsewhere);
   remove(elsewhere, "c");
   clock(elsewhere, 700);

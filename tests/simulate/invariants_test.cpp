@@ -245,7 +245,8 @@ std::vector<Story> runs() {
   for (const char* name :
        {"16amd64-8n2c-cpusets.xml", "16em64t-4s2c2t.xml", "192em64t-24n8c2t.xml", "24em64t-2n6c2t-pci.xml",
         "64intel64-fakeKNL-SNC4-hybrid.xml", "nvidia-dgx2.xml", "power8gpudistances.xml"}) {
-    all.push_back({name, 30, {"--plugins.enable=numa", "--plugins.enable=gpu", "--plugins.enable=smt", "--placement.heal=all"}});
+    all.push_back(
+        {name, 30, {"--plugins.enable=numa", "--plugins.enable=gpu", "--plugins.enable=smt", "--placement.heal=all"}});
   }
   return all;
 }

@@ -462,14 +462,14 @@ void Mover::commit_move(const Allocation& before, const PlanMove& plan_move,
 /// One that could have stayed where it was goes back if its new CPUs cannot be set: nobody else has the old ones yet.
 void Mover::withdraw_unless_taken(const Allocation& before) {
   const Allocation* moved = deps_.committer.ledger().find(before.workload.key);
-  queues_.when_converged(before.container_id, kNeighboursTimeout,
-                         [this, before, decision = moved->decision](const Status& taken) {
-                           const Allocation* now = deps_.committer.ledger().find(before.workload.key);
-                           const bool is_as_moved = now != nullptr && now->is_bound() && now->decision == decision;
-                           if (taken || !is_as_moved) return;
-                           deps_.committer.commit(event::ChangeReverted{
-                               before, "it could not be moved, and stays where it was: " + taken.error().message, true});
-                         });
+  queues_.when_converged(
+      before.container_id, kNeighboursTimeout, [this, before, decision = moved->decision](const Status& taken) {
+        const Allocation* now = deps_.committer.ledger().find(before.workload.key);
+        const bool is_as_moved = now != nullptr && now->is_bound() && now->decision == decision;
+        if (taken || !is_as_moved) return;
+        deps_.committer.commit(event::ChangeReverted{
+            before, "it could not be moved, and stays where it was: " + taken.error().message, true});
+      });
 }
 
 bool may_be_moved(const Allocation& allocation) {

@@ -65,9 +65,8 @@ bool HealPlanner::may_be_healed(const Allocation& allocation) const {
   // It goes back to CPUs of its own that it has lost.
   if (allocation.was_exclusive()) return false;
   // One that requests nothing is as well off anywhere.
-  return allocation.is_exclusive() ||
-         (shared_request_milli(allocation) > 0 &&
-          cpus_annotation(allocation.workload) != placement::CpusAnnotation::kNone);
+  return allocation.is_exclusive() || (shared_request_milli(allocation) > 0 &&
+                                       cpus_annotation(allocation.workload) != placement::CpusAnnotation::kNone);
 }
 
 /// Its memory would stay behind, or may not leave.
@@ -84,8 +83,8 @@ std::optional<PlaceCost> HealPlanner::least_cost(const Allocation& allocation, c
   if (allocation.is_exclusive()) {
     const CpuSet& own = allocation.placement.cpus;
     const bool is_isolated = own.intersects(ledger_.inventory().isolated);
-    const CpuSet free = ((is_isolated ? ledger_.free_isolated() : ledger_.pool()) | own) -
-                        ledger_.barred_for(&allocation.workload.key);
+    const CpuSet free =
+        ((is_isolated ? ledger_.free_isolated() : ledger_.pool()) | own) - ledger_.barred_for(&allocation.workload.key);
     const CpuSet open = candidate.cpus & free;
     const std::size_t count = own.size();
     if (open.size() < count) return std::nullopt;
@@ -196,13 +195,12 @@ BetterPlace HealPlanner::plan_heal(const Allocation& before) const {
   if (!mind || *mind) return {.plan = {}, .lacks_votes = !mind};
   decision.reason_code = placement::reason_code::kHealed;
   const std::string where = before.is_exclusive() ? named("CPU", to.cpus) : placement::node_names(decision.nodes);
-  decision.reason =
-      fmt::format("it moves to {}: {}; {}", where, describe_gain(cost_now, cost_then), decision.reason) +
-      describe_withheld_change(before.placement, to);
+  decision.reason = fmt::format("it moves to {}: {}; {}", where, describe_gain(cost_now, cost_then), decision.reason) +
+                    describe_withheld_change(before.placement, to);
   plan.preferred = before.preferred;
   const bool is_better_than_former =
-      plan.preferred && cost_then <= cost_of_shared(topology, plan.preferred->nodes,
-                                                    places_of_devices(topology, workload.used_devices));
+      plan.preferred &&
+      cost_then <= cost_of_shared(topology, plan.preferred->nodes, places_of_devices(topology, workload.used_devices));
   if (is_better_than_former) plan.preferred.reset();
   plan.arrived_cpus = before.arrived_cpus;
   plan.cause = MoveCause::kHeal;

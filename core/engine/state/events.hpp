@@ -282,17 +282,15 @@ struct AuditOnly {
 
 }  // namespace event
 
-using Event =
-    std::variant<event::CreateAdmitted, event::Denied, event::CreateRetried, event::CreateConfirmed,
-                 event::CreateRefused, event::CreateLeftInDoubt, event::CreateWithdrawn, event::CreateDiscovered,
-                 event::DoubtExpired, event::StartRequested, event::StartConfirmed, event::StartRefused,
-                 event::StartLeftInDoubt, event::StopRequested, event::StopRefused, event::Exited, event::Ended,
-                 event::PodStopped, event::PodRemoved, event::PodSeen, event::PodForgotten, event::DemandChanged,
-                 event::Moved, event::ChangeReverted, event::Converged, event::Drifted, event::SeenInKernel,
-                 event::FoundStuck, event::CameLoose, event::Overlapped, event::Adopted, event::FoundForeign,
-                 event::PodConfined, event::PodQuotaDropped, event::Evaluated, event::MachineChanged,
-                 event::CrashHoldExpired, event::Restarted, event::ClockSet, event::AuditOnly, event::SetupChanged,
-                 event::CapacityReported, event::CapacityCleared, event::CapacityTimePassed, event::KubeletStatic,
-                 event::RestEnded, event::WaitingExpired>;
+using Event = std::variant<
+    event::CreateAdmitted, event::Denied, event::CreateRetried, event::CreateConfirmed, event::CreateRefused,
+    event::CreateLeftInDoubt, event::CreateWithdrawn, event::CreateDiscovered, event::DoubtExpired,
+    event::StartRequested, event::StartConfirmed, event::StartRefused, event::StartLeftInDoubt, event::StopRequested,
+    event::StopRefused, event::Exited, event::Ended, event::PodStopped, event::PodRemoved, event::PodSeen,
+    event::PodForgotten, event::DemandChanged, event::Moved, event::ChangeReverted, event::Converged, event::Drifted,
+    event::SeenInKernel, event::FoundStuck, event::CameLoose, event::Overlapped, event::Adopted, event::FoundForeign,
+    event::PodConfined, event::PodQuotaDropped, event::Evaluated, event::MachineChanged, event::CrashHoldExpired,
+    event::Restarted, event::ClockSet, event::AuditOnly, event::SetupChanged, event::CapacityReported,
+    event::CapacityCleared, event::CapacityTimePassed, event::KubeletStatic, event::RestEnded, event::WaitingExpired>;
 
 }  // namespace topolet::engine

@@ -16,8 +16,8 @@ namespace topolet::engine {
 struct Move {
   placement::Workload workload;
   placement::Decision decision;
-  std::optional<Preferred> preferred;       ///< where it goes back to; nothing: it stays there
-  std::optional<MoveCause> cause = {};      ///< nothing: it has to move
+  std::optional<Preferred> preferred;   ///< where it goes back to; nothing: it stays there
+  std::optional<MoveCause> cause = {};  ///< nothing: it has to move
 };
 
 /// A decision with what goes with it: committed as one transition.
@@ -29,7 +29,7 @@ struct Plan {
   CpuSet arrived_cpus = {};                        ///< as in Allocation
   Squeeze squeeze = Squeeze::kNone;                ///< as in Allocation
   AuditEvent audit_event = AuditEvent::kReplaced;  ///< what the audit calls it if the container runs already
-  std::optional<MoveCause> cause = {};        ///< why it is moved; nothing: it cannot stay where it is
+  std::optional<MoveCause> cause = {};             ///< why it is moved; nothing: it cannot stay where it is
 
   /// CPUs of its own were asked for and not there. A denial for a lost vote would be the same with more CPUs.
   bool lacks_cpus() const {
