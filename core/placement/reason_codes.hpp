@@ -27,6 +27,7 @@ inline constexpr const char* kKubeletConflict = "kubelet-conflict";
 
 // Reasons for moving a container.
 inline constexpr const char* kMadeRoom = "made-room";
+inline constexpr const char* kRoom = "room";
 inline constexpr const char* kHealed = "healed";
 inline constexpr const char* kCrowded = "crowded";
 inline constexpr const char* kReturned = "returned";

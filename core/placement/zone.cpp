@@ -103,6 +103,19 @@ Result<ZoneOfContainer> read_zone(const Workload& workload, const PlacementRules
   return zone;
 }
 
+NodeSet zone_of_pod(const SharedStringMap& pod_annotations, const PlacementRules& rules) {
+  Workload any;
+  any.pod_annotations = pod_annotations;
+  const Result<ZoneOfContainer> read = read_zone(any, rules);
+  const auto found = pod_annotations.find(kAnnotationPrefix + std::string(kZoneAnnotation));
+  if (!read || !read->ignored.empty() || found == pod_annotations.end()) return {};
+  const Json annotation = Json::parse(found->second, nullptr, /*allow_exceptions=*/false);
+  NodeSet nodes = nodes_in(annotation.value("zones", Json::array())).value_or(NodeSet());
+  for (const Json& of_container : annotation.value("containers", Json::object()))
+    nodes |= nodes_in(of_container).value_or(NodeSet());
+  return nodes;
+}
+
 Workload with_zone(Workload workload, const NodeSet& nodes) {
   std::map<std::string, std::string> settings = workload.settings;
   settings[kZoneAnnotation] = nodes.to_string();

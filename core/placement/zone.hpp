@@ -32,6 +32,9 @@ struct ZoneOfContainer {
 /// It counts only at the container's first attempt; later the ledger knows better where the container is.
 Result<ZoneOfContainer> read_zone(const Workload& workload, const PlacementRules& rules);
 
+/// Returns the nodes that the annotation of a pod names, for whichever of its containers; none if it does not count.
+NodeSet zone_of_pod(const SharedStringMap& pod_annotations, const PlacementRules& rules);
+
 /// The workload with a wish for these nodes.
 Workload with_zone(Workload workload, const NodeSet& nodes);
 

@@ -10,6 +10,7 @@
 #include "core/base/log.hpp"
 #include "core/engine/handlers/hidden_values.hpp"
 #include "core/engine/planning/crash_hold.hpp"
+#include "core/engine/planning/room_planner.hpp"
 #include "core/engine/planning/zone_and_devices.hpp"
 #include "core/placement/exclusive_claim.hpp"
 #include "core/placement/reason_codes.hpp"
@@ -21,6 +22,9 @@ namespace {
 
 /// How long the answer to a create waits for an update that fell due while it was in flight. StartContainer waits on.
 constexpr std::chrono::seconds kCatchUpTimeout{2};
+
+/// How long a create waits for others that could have stayed where they are. Then it is placed without that.
+constexpr std::chrono::seconds kRoomTimeout{5};
 
 /// How often a create is decided anew, as others do not leave its CPUs. A kubelet waits for two minutes at most.
 constexpr std::uint32_t kMostDetours = 3;
@@ -160,11 +164,19 @@ void CreateContainer::decide() {
   if (workload_.demand != told_ && reconcile_first()) return;
   workload_.pod_nodes = deps_.ledger().nodes_of_pod(workload_.key.pod_uid, workload_.key.sandbox_id);
   const Time began = now();
-  Plan plan = this->plan(superseded);
+  std::optional<Ledger> trial;
+  const Ledger& ledger = ledger_without(deps_.ledger(), making_way(superseded), trial);
+  Plan plan = this->plan(ledger, began);
+  moved_.clear();
+  // Nobody gives up what is kept, nor moves, before it is known what else is free.
+  if ((plan.lacks_cpus() || !plan.yielding.empty()) && reconcile_first()) return;
+  if (std::optional<Plan> with_room = plan_with_room(ledger, began, plan)) {
+    if (reconcile_first()) return;
+    plan = *std::move(with_room);
+    moved_ = moved_for_room(deps_.ledger(), plan);
+  }
   plan.decision.times.queued = std::chrono::duration_cast<std::chrono::microseconds>(taken_up_ - operation_->arrived());
   plan.decision.times.decide = std::chrono::duration_cast<std::chrono::microseconds>(now() - began);
-  // Nobody gives up what is kept before it is known what else is free.
-  if ((plan.lacks_cpus() || !plan.yielding.empty()) && reconcile_first()) return;
   plan.decision.reason += reason_suffix_;
   if (plan.decision.denied) return deny(Code::kResourceExhausted, plan.decision);
   const bool keeps_together = keeps_pod_together(workload_, plan.decision);
@@ -241,20 +253,31 @@ bool CreateContainer::reconcile_first() {
   return true;
 }
 
-Plan CreateContainer::plan(const std::vector<placement::ContainerKey>& superseded) const {
+/// The containers that end with this create.
+std::vector<placement::ContainerKey> CreateContainer::making_way(
+    std::vector<placement::ContainerKey> superseded) const {
+  if (const Allocation* init = deps_.ledger().find_ended_init(workload_.key); init != nullptr)
+    superseded.push_back(init->workload.key);
+  return superseded;
+}
+
+Plan CreateContainer::plan(const Ledger& ledger, Time began) const {
   Placer::Constraints constraints;
   constraints.keep = deps_.ledger().former_placement(workload_.key);
   constraints.zone = zone_;
   constraints.zone_is_of_pool = zone_is_of_pool_;
-  std::vector<placement::ContainerKey> over = superseded;
-  if (const Allocation* init = deps_.ledger().find_ended_init(workload_.key); init != nullptr)
-    over.push_back(init->workload.key);
-  std::optional<Ledger> trial;
-  const Ledger& ledger = ledger_without(deps_.ledger(), over, trial);
+  constraints.plan_began = began;
   return plan_by_zone_and_devices(*deps_.placer.topology(), workload_, constraints,
                                   [&](const Placer::Constraints& constrained) {
                                     return reclaim_and_plan(deps_.placer, ledger, workload_, constrained);
                                   });
+}
+
+/// Nothing if nobody has to move. Where the front tells the neighbours, only those that must move do.
+std::optional<Plan> CreateContainer::plan_with_room(const Ledger& ledger, Time began, const Plan& without) const {
+  if (!may_make_room_ || tells_in_answer()) return std::nullopt;
+  const auto plan_in = [&](const Ledger& trial) { return plan(trial, began); };
+  return RoomPlanner(ledger, deps_.placer, deps_.committer.wall_time()).plan({workload_, zone_, plan_in, began}, without);
 }
 
 void CreateContainer::deny(Code code, const placement::Decision& decision) {
@@ -269,7 +292,7 @@ void CreateContainer::deny(Code code, const placement::Decision& decision) {
 void CreateContainer::wait_for_neighbours() {
   durable_ = now();
   if (tells_in_answer()) return admit_placed();
-  deps_.mover.await_neighbours(workload_.key, kNeighboursTimeout,
+  deps_.mover.await_neighbours(workload_.key, moved_.empty() ? kNeighboursTimeout : kRoomTimeout,
                                [self = shared_from_this()](const Status& neighbours_gone) {
                                  if (neighbours_gone) return self->admit_placed();
                                  self->neighbours_timed_out(neighbours_gone.error());
@@ -279,6 +302,7 @@ void CreateContainer::wait_for_neighbours() {
 void CreateContainer::neighbours_timed_out(const Error& error) {
   const Error kubelet_error{Code::kUnavailable,
                             "topolet: other containers could not be moved off its CPUs: " + error.message};
+  if (!was_in_doubt_ && !moved_.empty()) return place_without_moves(error);
   if (!was_in_doubt_ && may_go_around_neighbours()) return go_around_neighbours();
   if (!was_in_doubt_) return withdraw(kubelet_error, "neighbours-stuck");
   // An earlier try of this create may have made the container.
@@ -299,6 +323,14 @@ void CreateContainer::go_around_neighbours() {
   ++detours_;
   deps_.committer.commit(event::CreateWithdrawn{workload_.key, "neighbours-stuck"},
                          [self = shared_from_this()] { self->start_placing(); });
+}
+
+/// Some have not left in time that could have stayed where they are: they do stay there, and it is decided anew.
+void CreateContainer::place_without_moves(const Error& error) {
+  may_make_room_ = false;
+  deps_.committer.commit(event::CreateWithdrawn{workload_.key, "neighbours-stuck"});
+  withdraw_moves_for_room(deps_.committer, moved_, display_name(workload_), error.message);
+  deps_.committer.when_durable([self = shared_from_this()] { self->start_placing(); });
 }
 
 void CreateContainer::admit_placed() {

@@ -22,6 +22,8 @@ class CreateContainer : public std::enable_shared_from_this<CreateContainer> {
   static void handle(const HandlerDeps& deps, std::shared_ptr<operations::CreateOperation> operation);
 
  private:
+  using Time = std::chrono::steady_clock::time_point;
+
   CreateContainer(const HandlerDeps& deps, std::shared_ptr<operations::CreateOperation> operation)
       : deps_(deps), operation_(std::move(operation)) {}
 
@@ -41,7 +43,9 @@ class CreateContainer : public std::enable_shared_from_this<CreateContainer> {
   std::vector<placement::ContainerKey> superseded(const std::vector<placement::ContainerKey>& in_sandbox) const;
   bool has_earlier_attempt(const std::vector<placement::ContainerKey>& in_sandbox,
                            const std::vector<placement::ContainerKey>& superseded) const;
-  Plan plan(const std::vector<placement::ContainerKey>& superseded) const;
+  std::vector<placement::ContainerKey> making_way(std::vector<placement::ContainerKey> superseded) const;
+  Plan plan(const Ledger& ledger, Time began) const;
+  std::optional<Plan> plan_with_room(const Ledger& ledger, Time began, const Plan& without) const;
   void deny(Code code, const placement::Decision& decision);
 
   bool tells_in_answer() const { return operation_->neighbours() == operations::Neighbours::kInAnswer; }
@@ -49,6 +53,7 @@ class CreateContainer : public std::enable_shared_from_this<CreateContainer> {
   void neighbours_timed_out(const Error& error);
   bool may_go_around_neighbours() const;
   void go_around_neighbours();
+  void place_without_moves(const Error& error);
   void admit_placed();
   void admit(const ContainerCpuset& durable);
   void receive(const operations::Outcome& outcome);
@@ -63,7 +68,6 @@ class CreateContainer : public std::enable_shared_from_this<CreateContainer> {
   const std::shared_ptr<operations::CreateOperation> operation_;
   placement::Workload workload_;
   placement::Demand told_;  ///< as the request has it
-  using Time = std::chrono::steady_clock::time_point;
   static Time now() { return std::chrono::steady_clock::now(); }
   CreateTimes times() const;
 
@@ -79,6 +83,8 @@ class CreateContainer : public std::enable_shared_from_this<CreateContainer> {
   bool is_answered_ = false;               ///< set on the I/O thread before the loop hears of the answer
   bool was_in_doubt_ = false;
   bool has_reconciled_ = false;
+  bool may_make_room_ = true;          ///< others may be moved for a better place of it
+  std::vector<Allocation> moved_;      ///< those that are, as they were before
   std::uint32_t detours_ = 0;          ///< how often it was decided anew, as others did not leave its CPUs
   std::string reason_suffix_;          ///< for the decision's reason
   std::optional<NodeSet> zone_;        ///< where a scheduler has reserved room for it

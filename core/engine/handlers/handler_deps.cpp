@@ -1,5 +1,7 @@
 #include "core/engine/handlers/handler_deps.hpp"
 
+#include <fmt/format.h>
+
 #include <utility>
 
 namespace topolet::engine {
@@ -8,6 +10,16 @@ operations::OnOutcome on_loop(const HandlerDeps& deps, operations::OnOutcome the
   return deps.awaited_outcomes.await([loop = &deps.loop, then = std::move(then)](const operations::Outcome& outcome) {
     loop->post([then, outcome] { then(outcome); });
   });
+}
+
+void withdraw_moves_for_room(Committer& committer, const std::vector<Allocation>& moved, const std::string& for_whom,
+                             const std::string& why) {
+  for (const Allocation& before : moved) {
+    const Allocation* now = committer.ledger().find(before.workload.key);
+    if (now == nullptr || now->vacating.empty()) continue;
+    committer.commit(event::ChangeReverted{
+        before, fmt::format("it stays where it was, and makes no room for {}: {}", for_whom, why), /*may_be_there=*/true});
+  }
 }
 
 std::string full_container_id(const Ledger& ledger, const std::string& container_id) {

@@ -5,6 +5,7 @@
 
 #include "core/engine/planning/memory_growth.hpp"
 #include "core/engine/planning/resize.hpp"
+#include "core/engine/planning/room_planner.hpp"
 #include "core/placement/exclusive_claim.hpp"
 
 namespace topolet::engine {
@@ -54,6 +55,8 @@ void UpdateContainerResources::decide(const Allocation& with_environment) {
     deferred_event_ = *std::move(event);
     return admit();
   }
+  moved_.clear();
+  if (const auto* moved = std::get_if<event::Moved>(&*event)) moved_ = moved_for_room(deps_.ledger(), moved->plan);
   deps_.committer.commit(*event, [self = shared_from_this()] { self->wait_for_neighbours(); });
 }
 
@@ -73,7 +76,9 @@ std::optional<Event> UpdateContainerResources::choose_event(const Allocation& be
                                      before.conflict;
   if (is_new_kubelet_cpuset && !stays_inside_kubelet_cpuset && !with_kubelet_cpuset.kubelet_cpus.empty())
     return follow_kubelet(with_kubelet_cpuset);
-  std::variant<Event, placement::Decision> planned = plan_resize(deps_.placer, deps_.ledger(), before, requested);
+  std::variant<Event, placement::Decision> planned = plan_resize(
+      deps_.placer, deps_.ledger(), before, requested,
+      may_make_room_ ? std::optional(deps_.committer.wall_time()) : std::nullopt);
   if (auto* denial = std::get_if<placement::Decision>(&planned)) {
     deny(requested, std::move(*denial));
     return std::nullopt;
@@ -123,11 +128,20 @@ void UpdateContainerResources::wait_for_neighbours() {
                                [self = shared_from_this()](const Status& neighbours_gone) {
                                  if (neighbours_gone) return self->admit();
                                  const std::string& why = neighbours_gone.error().message;
+                                 if (!self->moved_.empty()) return self->place_without_moves(why);
                                  self->revert("other containers could not be moved off its CPUs: " + why, [self, why] {
                                    self->operation_->reject({Code::kUnavailable, "topolet: " + why});
                                    self->operation_done_(true);
                                  });
                                });
+}
+
+/// Some have not left in time that could have stayed where they are: they do stay there, and it is decided anew.
+void UpdateContainerResources::place_without_moves(const std::string& why) {
+  may_make_room_ = false;
+  deps_.committer.commit(event::ChangeReverted{before_, "other containers did not make room in time: " + why});
+  withdraw_moves_for_room(deps_.committer, moved_, display_name(before_.workload), why);
+  deps_.committer.when_durable([self = shared_from_this()] { self->begin_turn({}); });
 }
 
 void UpdateContainerResources::revert(const std::string& why, std::function<void()> then) {

@@ -3,6 +3,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "core/engine/handlers/handler_deps.hpp"
 #include "core/operations/operation.hpp"
@@ -29,6 +30,7 @@ class UpdateContainerResources : public std::enable_shared_from_this<UpdateConta
   void deny(const placement::Workload& requested, placement::Decision decision);
   bool gains_nothing() const;
   void wait_for_neighbours();
+  void place_without_moves(const std::string& why);
   void revert(const std::string& why, std::function<void()> then);
   void admit();
   void on_outcome(const operations::Outcome& outcome);
@@ -39,6 +41,8 @@ class UpdateContainerResources : public std::enable_shared_from_this<UpdateConta
   const operations::ResourceUpdate& update_;
   const std::string container_id_;
   Allocation before_;
+  bool may_make_room_ = true;       ///< others may be moved for a better place of it
+  std::vector<Allocation> moved_;   ///< those that are, as they were before
   std::optional<Event> deferred_event_;  ///< committed only once the runtime has taken the update
   ContainerCpuset sent_;
   ContainerQueues::OperationDone operation_done_;

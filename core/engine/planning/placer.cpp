@@ -69,7 +69,9 @@ placement::Had had_before(const Ledger& ledger, const placement::PolicyRequest& 
   return had;
 }
 
-Allocation allocation_of(const placement::Workload& workload, const placement::Decision& decision) {
+}  // namespace
+
+Allocation assumed_allocation(const placement::Workload& workload, const placement::Decision& decision) {
   Allocation allocation;
   allocation.workload = workload;
   placement::take_over_notes(decision, allocation.workload);
@@ -77,8 +79,6 @@ Allocation allocation_of(const placement::Workload& workload, const placement::D
   allocation.within = decision.within;
   return allocation;
 }
-
-}  // namespace
 
 placement::Had had_of(const Allocation& allocation) {
   const placement::Placement& has = allocation.placement;
@@ -196,7 +196,7 @@ Result<std::vector<Move>> Placer::moves_for(const Ledger& ledger, const placemen
   const std::vector<placement::ContainerKey> stranded = stranded_by(ledger, request.workload.key, decision.placement);
   if (stranded.empty()) return moves;
   Ledger after = ledger;
-  after.assume(allocation_of(request.workload, decision));
+  after.assume(assumed_allocation(request.workload, decision));
   ShortLists short_lists;
   for (const placement::ContainerKey& key : stranded) {
     std::optional<Move> next = plan_move(after, *ledger.find(key), request, short_lists);
@@ -205,7 +205,7 @@ Result<std::vector<Move>> Placer::moves_for(const Ledger& ledger, const placemen
                    fmt::format("{}, which shares CPUs, would have none left on {}",
                                display_name(ledger.find(key)->workload), placement::node_names(decision.nodes))};
     }
-    after.assume(allocation_of(next->workload, next->decision));
+    after.assume(assumed_allocation(next->workload, next->decision));
     moves.push_back(*std::move(next));
   }
   return moves;
@@ -216,15 +216,15 @@ Result<std::vector<Move>> Placer::moves_for(const Ledger& ledger, const placemen
 void Placer::add_wished_moves(const Ledger& ledger, const placement::PolicyRequest& request, Plan& plan) const {
   if (plan.decision.replace.empty()) return;
   Ledger after = ledger;
-  after.assume(allocation_of(request.workload, plan.decision));
-  for (const Move& move : plan.moves) after.assume(allocation_of(move.workload, move.decision));
+  after.assume(assumed_allocation(request.workload, plan.decision));
+  for (const Move& move : plan.moves) after.assume(assumed_allocation(move.workload, move.decision));
   for (const placement::WishedReplacement& wish : plan.decision.replace) {
     const auto moves_already = [&wish](const Move& move) { return move.workload.key == wish.key; };
     const Allocation* allocation = ledger.find(wish.key);
     if (allocation == nullptr || std::any_of(plan.moves.begin(), plan.moves.end(), moves_already)) continue;
     std::optional<Move> next = plan_wished_move(after, *allocation, wish, request);
     if (!next) continue;
-    after.assume(allocation_of(next->workload, next->decision));
+    after.assume(assumed_allocation(next->workload, next->decision));
     plan.moves.push_back(*std::move(next));
   }
 }

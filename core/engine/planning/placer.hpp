@@ -114,6 +114,9 @@ class Placer {
 /// first, and was placed for the whole pod, whose resources must be known for that.
 bool keeps_pod_together(const placement::Workload& workload, const placement::Decision& decision);
 
+/// For a plan's copy of the ledger: the container where it was decided to be.
+Allocation assumed_allocation(const placement::Workload& workload, const placement::Decision& decision);
+
 /// Returns what a container has.
 placement::Had had_of(const Allocation& allocation);
 

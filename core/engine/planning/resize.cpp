@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/engine/planning/memory_growth.hpp"
+#include "core/engine/planning/room_planner.hpp"
 #include "core/placement/decision.hpp"
 #include "core/placement/exclusive_claim.hpp"
 
@@ -66,13 +67,18 @@ std::optional<Preferred> still_preferred(const Ledger& ledger, const Allocation&
 }
 
 PlannedResize change_size(const Placer& placer, const Ledger& ledger, const Allocation& before,
-                          const placement::Workload& requested) {
+                          const placement::Workload& requested, MakesRoom makes_room) {
   Placer::Constraints constraints;
   constraints.occasion = placement::Occasion::kResize;
   constraints.only_shared = exclusive_cpus_for(requested, placer.rules()) == 0;
   constraints.keep = before.placement;
   constraints.must_retain = true;
-  Plan plan = plan_other_size(placer, ledger, before, requested, constraints);
+  const auto plan_in = [&](const Ledger& as_it_is) {
+    return plan_other_size(placer, as_it_is, before, requested, constraints);
+  };
+  Plan plan = plan_in(ledger);
+  if (makes_room)
+    plan = with_room_made(ledger, placer, *makes_room, {requested, {}, plan_in, constraints.plan_began}, std::move(plan));
   if (plan.decision.denied) return std::move(plan.decision);
   retain_memory_nodes(before, placer.rules(), plan.decision.placement);
   plan.preferred = still_preferred(ledger, before, plan);
@@ -88,9 +94,10 @@ bool changes_cpu_count(const Allocation& before, const placement::Workload& requ
 }
 
 std::variant<Event, placement::Decision> plan_resize(const Placer& placer, const Ledger& ledger,
-                                                     const Allocation& before, const placement::Workload& requested) {
+                                                     const Allocation& before, const placement::Workload& requested,
+                                                     MakesRoom makes_room) {
   if (changes_cpu_count(before, requested, exclusive_cpus_for(requested, placer.rules())))
-    return change_size(placer, ledger, before, requested);
+    return change_size(placer, ledger, before, requested, makes_room);
   if (needs_memory_decision(before, requested.demand)) return change_memory(placer, ledger, before, requested);
   return keep_its_cpus(placer, before, requested);
 }

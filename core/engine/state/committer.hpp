@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -37,6 +38,8 @@ class Committer {
   /// As it is after every event so far, written or not.
   const Ledger& ledger() const { return ledger_; }
   const placement::PlacementRules& rules() const { return deps_.rules; }
+  /// Returns the time by the clock that events are dated with.
+  std::chrono::milliseconds wall_time() const { return deps_.clock.wall(); }
   bool degraded() const { return writer_.degraded(); }
   /// Returns why it is degraded; empty if it is not.
   const std::string& degraded_because() const { return writer_.degraded_because(); }

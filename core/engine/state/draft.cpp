@@ -167,6 +167,29 @@ bool Draft::keeps_pool() const {
   });
 }
 
+/// CPUs that a container has had alone and has not left, and that whoever got them gives up, are nobody's again.
+void Draft::keep_unleft_cpus() {
+  CpuSet given_up;
+  for (const auto& [key, change] : changes_) {
+    if (!change.before) continue;
+    CpuSet less = change.before->dedicated_cpus();
+    if (change.after) less -= change.after->dedicated_cpus();
+    given_up |= less;
+  }
+  if (given_up.empty()) return;
+  std::vector<Allocation> unleft;
+  for_each([&](const placement::ContainerKey& key, const Allocation& allocation) {
+    if (!allocation.is_exclusive() || !allocation.vacating.intersects(given_up)) return;
+    const auto own = changes_.find(key);
+    CpuSet by_others = given_up & allocation.vacating & inventory().allowed;
+    if (own != changes_.end() && own->second.before) by_others -= own->second.before->dedicated_cpus();
+    if (by_others.is_subset_of(allocation.vacating_alone)) return;
+    unleft.push_back(allocation);
+    unleft.back().vacating_alone |= by_others;
+  });
+  for (Allocation& allocation : unleft) put(std::move(allocation));
+}
+
 void Draft::compute_pool() {
   pool_stays_ = keeps_pool();
   if (pool_stays_) return;
@@ -454,6 +477,7 @@ Transition Draft::finish() && {
     return std::move(transition_);
   }
   update_vacating(false);  // what was had alone and is being left is not in the pool
+  keep_unleft_cpus();
   compute_pool();
   return_displaced();
   hold_stuck();

@@ -83,6 +83,7 @@ class Draft {
   void for_each(Visit visit) const;
   const CpuInventory& inventory() const { return transition_.inventory ? *transition_.inventory : ledger_.inventory(); }
   void remember_former(const Allocation& ended);
+  void keep_unleft_cpus();
   bool keeps_pool() const;
   void compute_pool();
   void return_displaced();

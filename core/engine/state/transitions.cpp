@@ -151,7 +151,17 @@ void Transitions::apply_moves(const Plan& plan) {
     moved.preferred = move.preferred;
     moved.cause = move.cause;
     if (before != nullptr) moved.arrived_cpus = before->arrived_cpus;
-    draft_.put(allocation_for(move.workload, moved), audit_of(move.decision, AuditEvent::kReplaced));
+    Allocation after = allocation_for(move.workload, moved);
+    if (before != nullptr && before->is_exclusive()) {
+      // What the other container does not take is nobody's until this one has left it.
+      const placement::Placement& taken = plan.decision.placement;
+      after.vacating |= before->placement.cpus;
+      after.vacating_alone = before->placement.cpus - after.placement.cpus - after.placement.withheld - taken.withheld;
+      if (taken.mode == placement::Mode::kExclusive) after.vacating_alone -= taken.cpus;
+      after.vacating_alone &= ledger_.inventory().allowed;
+    }
+    if (move.cause) after.last_move = LastMove{now_, *move.cause};
+    draft_.put(std::move(after), audit_of(move.decision, AuditEvent::kReplaced));
   }
 }
 

@@ -1,0 +1,226 @@
+// Containers that make room for one that is created or resized.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "tests/simulate/simulated_node.hpp"
+
+namespace topolet::simulate {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+class MadeRoom : public ::testing::Test {
+ protected:
+  static constexpr const char* kTwoNodes = "pack:2 numa:1 core:8 pu:1";
+
+  static std::string runs_on(SimulatedNode& node, const std::string& pod) {
+    for (const RunningContainer& container : node.runtime().running()) {
+      if (container.pod == pod) return container.cpus.to_string();
+    }
+    return "nothing";
+  }
+  static std::vector<std::string> with(std::vector<std::string> more) {
+    more.emplace_back("--plugins.enable=numa");
+    more.emplace_back("--placement.deadline-ms=60000");
+    return more;
+  }
+  static OperationResult create(SimulatedNode& node, const std::string& pod, int cpus, const std::string& annotations,
+                                const std::string& more = "") {
+    node.apply(fmt::format(R"({{"op":"run_pod","pod":"{}","name":"{}","qos":"guaranteed","annotations":{}}})", pod, pod,
+                           annotations));
+    return node.apply(
+        fmt::format(R"({{"op":"create","pod":"{}","container":"main","cpu_request_milli":{},"cpu_limit_milli":{},)"
+                    R"("memory_request":1048576,"memory_limit":1048576{}}})",
+                    pod, cpus * 1000, cpus * 1000, more));
+  }
+
+  /// Node 0 has the pods `four` and `two`, node 1 `six`: on each two CPUs are free.
+  static void fill(SimulatedNode& node, const std::string& annotations_of_two = "{}") {
+    node.guaranteed("four", 4);
+    create(node, "two", 2, annotations_of_two);
+    node.guaranteed("six", 6);
+    ASSERT_EQ(runs_on(node, "four"), "0-3");
+    ASSERT_EQ(runs_on(node, "two"), "4-5");
+    ASSERT_EQ(runs_on(node, "six"), "8-13");
+  }
+};
+
+TEST_F(MadeRoom, MovesOneContainerForAnotherThatWouldBeWide) {
+  SimulatedNode node(kTwoNodes, with({"--placement.heal=all"}));
+  fill(node);
+  const OperationResult three = node.guaranteed("three", 3);
+  EXPECT_EQ(three.cpus.to_string(), "4-6");
+  EXPECT_THAT(three.reason, HasSubstr("two"));
+  EXPECT_EQ(runs_on(node, "three"), "4-6");
+  EXPECT_EQ(runs_on(node, "two"), "14-15");
+  ASSERT_THAT(three.changed, SizeIs(1));
+  EXPECT_THAT(three.changed[0].reason, HasSubstr("makes room for default/three/main"));
+}
+
+TEST_F(MadeRoom, MovesNobodyWithExclusiveCpusByDefault) {
+  SimulatedNode node(kTwoNodes, with({}));
+  fill(node);
+  EXPECT_EQ(node.guaranteed("three", 3).cpus.to_string(), "6-7,14");
+  EXPECT_EQ(runs_on(node, "two"), "4-5");
+}
+
+TEST_F(MadeRoom, MovesWhoseAnnotationAllowsIt) {
+  SimulatedNode node(kTwoNodes, with({}));
+  fill(node, R"({"topolet.io/move":"allow"})");
+  EXPECT_EQ(node.guaranteed("three", 3).cpus.to_string(), "4-6");
+  EXPECT_EQ(runs_on(node, "two"), "14-15");
+}
+
+TEST_F(MadeRoom, LeavesAloneWhoseAnnotationForbidsIt) {
+  SimulatedNode node(kTwoNodes, with({"--placement.heal=all"}));
+  fill(node, R"({"topolet.io/move":"never"})");
+  EXPECT_EQ(node.guaranteed("three", 3).cpus.to_string(), "6-7,14");
+}
+
+TEST_F(MadeRoom, MovesNobodyToOtherNodesWhereThatIsNotWanted) {
+  for (const char* how : {"off", "node"}) {
+    SimulatedNode node(kTwoNodes, with({"--placement.heal=all", fmt::format("--placement.make-room={}", how)}));
+    fill(node);
+    EXPECT_EQ(node.guaranteed("three", 3).cpus.to_string(), "6-7,14") << how;
+  }
+}
+
+TEST_F(MadeRoom, AdmitsWhatWouldBeDeniedForWantOfAPlace) {
+  SimulatedNode node(kTwoNodes, with({"--placement.heal=all", "--numa.policy=single-numa-node"}));
+  fill(node);
+  EXPECT_EQ(node.guaranteed("three", 3).outcome, "placed");
+  EXPECT_EQ(runs_on(node, "three"), "4-6");
+}
+
+TEST_F(MadeRoom, DeniesWhereCpusAreMissingNotAPlace) {
+  SimulatedNode node(kTwoNodes, with({"--placement.heal=all", "--numa.policy=single-numa-node"}));
+  fill(node);
+  EXPECT_EQ(node.guaranteed("five", 5).outcome, "denied");
+  EXPECT_EQ(runs_on(node, "two"), "4-5");
+}
+
+TEST_F(MadeRoom, PlacesWithoutTheMoveIfTheOtherDoesNotLeave) {
+  SimulatedNode node(kTwoNodes, with({"--placement.heal=all"}));
+  fill(node);
+  node.apply(R"({"op":"stuck","pod":"two","container":"main"})");
+  const OperationResult three = node.guaranteed("three", 3);
+  EXPECT_EQ(three.outcome, "placed");
+  EXPECT_EQ(three.cpus.to_string(), "6-7,14");
+  EXPECT_EQ(runs_on(node, "two"), "4-5");
+  const auto containers = node.snapshot().containers;
+  for (const ContainerSnapshot& container : containers) {
+    if (container.key.pod_uid == "two") EXPECT_EQ(container.cpus.to_string(), "4-5");
+  }
+}
+
+TEST_F(MadeRoom, LeavesAloneForTenMinutesWhoHasMoved) {
+  SimulatedNode node(kTwoNodes, with({"--placement.heal=all"}));
+  fill(node);
+  node.guaranteed("three", 3);  // "two" is on node 1, which is full
+  node.apply(R"({"op":"remove_pod","pod":"four"})");
+  node.apply(R"({"op":"remove_pod","pod":"six"})");
+  // Free: 0-3, 7; 8-13.
+  create(node, "seven", 7, "{}");
+  const std::string wide = runs_on(node, "seven");
+  EXPECT_EQ(runs_on(node, "two"), "14-15");
+  EXPECT_EQ(runs_on(node, "three"), "0-2") << "which has never been moved";
+  (void)wide;
+}
+
+TEST_F(MadeRoom, MovesNobodyWithADevice) {
+  SimulatedNode node(kTwoNodes, with({"--placement.heal=all"}));
+  node.apply(R"({"op":"device","path":"/dev/x","kind":"gpu","nodes":"0"})");
+  node.guaranteed("four", 4);
+  create(node, "two", 2, "{}", R"(,"devices":["/dev/x"])");
+  node.guaranteed("six", 6);
+  node.apply(R"({"op":"run_pod","pod":"three","name":"three"})");
+  const OperationResult three = node.guaranteed("three", 3);
+  EXPECT_EQ(runs_on(node, "two"), "4-5");
+  EXPECT_EQ(three.cpus.to_string(), "6-7,14");
+}
+
+TEST_F(MadeRoom, KeepsOutOfNodesThatASchedulerHasPromised) {
+  SimulatedNode node(kTwoNodes, with({"--placement.heal=all", "--daemon.node-name=n1"}));
+  fill(node);
+  node.apply(
+      R"({"op":"run_pod","pod":"soon","name":"soon","qos":"guaranteed","annotations":{"topolet.io/zone":"{\"v\":1,\"node\":\"n1\",\"zones\":[1]}"}})");
+  EXPECT_EQ(node.guaranteed("three", 3).cpus.to_string(), "6-7,14");
+  EXPECT_EQ(runs_on(node, "two"), "4-5");
+}
+
+TEST_F(MadeRoom, KeepsThePodTogether) {
+  SimulatedNode node(kTwoNodes, with({"--placement.heal=all"}));
+  fill(node);
+  node.apply(R"({"op":"create","pod":"two","container":"beside","cpu_request_milli":100,"cpu_limit_milli":100,)"
+             R"("memory_request":1048576,"memory_limit":1048576})");
+  EXPECT_EQ(node.guaranteed("three", 3).cpus.to_string(), "6-7,14");
+}
+
+TEST_F(MadeRoom, IsMadeForOneThatGrows) {
+  SimulatedNode node(kTwoNodes, with({"--placement.heal=all"}));
+  fill(node);
+  const OperationResult grown = node.apply(
+      R"({"op":"update","pod":"four","container":"main","cpu_request_milli":7000,"cpu_limit_milli":7000})");
+  EXPECT_EQ(grown.outcome, "placed");
+  EXPECT_EQ(runs_on(node, "four"), "0-6");
+  EXPECT_EQ(runs_on(node, "two"), "14-15");
+}
+
+TEST_F(MadeRoom, GrowsWithoutTheMoveIfTheOtherDoesNotLeave) {
+  SimulatedNode node(kTwoNodes, with({"--placement.heal=all"}));
+  fill(node);
+  node.apply(R"({"op":"stuck","pod":"two","container":"main"})");
+  node.apply(R"({"op":"update","pod":"four","container":"main","cpu_request_milli":7000,"cpu_limit_milli":7000})");
+  EXPECT_EQ(runs_on(node, "four"), "0-3,6-7,14");
+  EXPECT_EQ(runs_on(node, "two"), "4-5");
+}
+
+TEST_F(MadeRoom, IsMadeInACacheWithinTheNode) {
+  SimulatedNode node("pack:1 numa:1 l3:3 core:4 pu:1", with({"--placement.heal=all", "--placement.make-room=node"}));
+  node.guaranteed("a", 2);
+  node.guaranteed("b", 3);
+  node.guaranteed("c", 2);
+  node.guaranteed("d", 2);
+  // Whoever came first is with another of two.
+  node.apply(R"({"op":"remove_pod","pod":"a"})");
+  const OperationResult four = node.guaranteed("e", 4);
+  SCOPED_TRACE(fmt::format("b {} c {} d {} e {}", runs_on(node, "b"), runs_on(node, "c"), runs_on(node, "d"),
+                           runs_on(node, "e")));
+  EXPECT_EQ(four.outcome, "placed");
+}
+
+TEST_F(MadeRoom, IsMadeBesideADeviceByUpToThree) {
+  SimulatedNode node(kTwoNodes,
+                     with({"--placement.heal=all", "--plugins.enable=gpu", "--gpu.headroom=0"}));
+  node.apply(R"({"op":"device","path":"/dev/nvidia0","kind":"gpu","nodes":"0"})");
+  for (const char* pod : {"a", "b", "c"}) node.guaranteed(pod, 2);
+  SCOPED_TRACE(fmt::format("a {} b {} c {}", runs_on(node, "a"), runs_on(node, "b"), runs_on(node, "c")));
+  const OperationResult gpu = create(node, "gpu", 6, "{}", R"(,"devices":["/dev/nvidia0"])");
+  EXPECT_EQ(gpu.outcome, "placed");
+  EXPECT_TRUE(gpu.cpus.is_subset_of(CpuSet::range(0, 7))) << gpu.cpus.to_string() << ": " << gpu.reason;
+}
+
+TEST_F(MadeRoom, OutlivesARestartAtEachCall) {
+  for (const char* at : {"before-answer", "after-answer", "in-flight"}) {
+    for (int calls = 1; calls <= 6; ++calls) {
+      SCOPED_TRACE(fmt::format("{} {}", at, calls));
+      SimulatedNode node(kTwoNodes, with({"--placement.heal=all"}));
+      fill(node);
+      node.apply(fmt::format(R"({{"op":"restart","at":"{}","calls":{}}})", at, calls));
+      const OperationResult three = node.guaranteed("three", 3);
+      node.apply(R"({"op":"clock","advance_s":60})");
+      EXPECT_EQ(three.outcome, "placed") << three.reason;
+      EXPECT_EQ(runs_on(node, "three"), "4-6");
+      EXPECT_EQ(runs_on(node, "two"), "14-15");
+    }
+  }
+}
+
+}  // namespace
+}  // namespace topolet::simulate
