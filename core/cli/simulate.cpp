@@ -143,7 +143,8 @@ ordered_json to_json(const Line& line, bool explain) {
                                {"cpus", moved.cpus.to_string()},
                                {"withheld", moved.withheld.to_string()},
                                {"mems", moved.mems.to_string()},
-                               {"reason", moved.reason}});
+                               {"reason", moved.reason},
+                               {"reason_code", moved.reason_code}});
   }
   if (!outcome.lost_votes.empty()) json["lost_votes"] = outcome.lost_votes;
   if (outcome.is_invalid_line) json["line"] = line.number;

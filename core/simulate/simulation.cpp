@@ -84,13 +84,13 @@ bool is(const store::DecidedRow* decision, engine::AuditEvent event) {
   return decision != nullptr && engine::audit_event_from(decision->event) == event;
 }
 
-/// The last word on a container that was moved; nothing if no decision moved it.
-std::string why_changed(const std::vector<store::DecidedRow>& rows, const placement::ContainerKey& key) {
+/// The last word on a container that was moved; null if no decision moved it.
+const store::DecidedRow* why_changed(const std::vector<store::DecidedRow>& rows, const placement::ContainerKey& key) {
   const auto last = std::find_if(rows.rbegin(), rows.rend(), [&](const store::DecidedRow& row) {
     const bool is_word = row.holds || row.event == to_string(engine::AuditEvent::kOverruled);
     return row.pod_uid == key.pod_uid && row.container == key.name && row.attempt == key.attempt && is_word;
   });
-  return last == rows.rend() ? std::string() : last->reason;
+  return last == rows.rend() ? nullptr : &*last;
 }
 
 }  // namespace
@@ -143,8 +143,12 @@ OperationResult Simulation::apply(const Operation& operation) {
     const bool is_about = key.pod_uid == operation.pod && key.name == operation.container;
     if (was == before.end() || is_about) continue;
     if (was->second == now) continue;
-    result.changed.push_back(
-        {key.pod_uid, key.name, now.mode, now.cpus, now.withheld, now.mems, why_changed(daemon_.decisions(), key)});
+    MovedContainer moved{key.pod_uid, key.name, now.mode, now.cpus, now.withheld, now.mems, {}, {}};
+    if (const store::DecidedRow* why = why_changed(daemon_.decisions(), key)) {
+      moved.reason = why->reason;
+      moved.reason_code = why->reason_code;
+    }
+    result.changed.push_back(std::move(moved));
   }
   result.lost_votes = lost_votes_in(daemon_.decisions());
   result.plugins = daemon_.take_activity();

@@ -38,7 +38,8 @@ struct MovedContainer {
   CpuSet cpus;
   CpuSet withheld;
   NodeSet mems;
-  std::string reason;  ///< empty where it follows the shared pool
+  std::string reason;       ///< empty where it follows the shared pool
+  std::string reason_code;  ///< of the decision, as in placement::Decision; may be empty
 };
 
 /// The outcome of one operation. `outcome`: placed, unpinned, denied, released, ok, error.
