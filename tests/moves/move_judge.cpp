@@ -202,8 +202,8 @@ std::string MoveJudge::note_moved(const simulate::MovedContainer& moved) {
 void MoveJudge::judge_move(const Name& name, const Held& before, const Held& after, const std::string& kind) {
   if (!is_choice(kind)) {
     if (before.is_exclusive && after.is_exclusive && !has_lost_cpus_ && !before.is_bound_by_kubelet) {
-      fault(name, fmt::format("its exclusive CPUs {} became {}: {}", before.cpus.to_string(),
-                              after.cpus.to_string(), kind));
+      fault(name,
+            fmt::format("its exclusive CPUs {} became {}: {}", before.cpus.to_string(), after.cpus.to_string(), kind));
     }
     return;
   }
@@ -251,14 +251,14 @@ void MoveJudge::judge_place(const Name& name, const Held& before, const Held& af
   if (was_alone_on_cores && !(whole_cores(*topology_, after.cpus) - after.cpus).is_subset_of(after.withheld)) {
     fault(name, "had its cores alone, and has not after the move");
   }
-  if (before.is_exclusive && before.cpus.is_subset_of(topology_->isolated) !=
-                                 after.cpus.is_subset_of(topology_->isolated)) {
+  if (before.is_exclusive &&
+      before.cpus.is_subset_of(topology_->isolated) != after.cpus.is_subset_of(topology_->isolated)) {
     fault(name, "moved between isolated CPUs and others");
   }
   const NodeSet pod = nodes_of_pod(name);
   if (rules_.keeps_pods_together && !pod.empty() && !topology_->nodes_of(after.cpus).is_subset_of(pod)) {
-    fault(name, fmt::format("moved to nodes {} apart from its pod on {}",
-                            topology_->nodes_of(after.cpus).to_string(), pod.to_string()));
+    fault(name, fmt::format("moved to nodes {} apart from its pod on {}", topology_->nodes_of(after.cpus).to_string(),
+                            pod.to_string()));
   }
 }
 
@@ -274,8 +274,8 @@ void MoveJudge::judge_counts(const Operation& operation, Counts& counts) {
   const Name name{operation.pod, operation.container};
   const bool is_admission = operation.kind == OperationKind::kCreate || operation.kind == OperationKind::kUpdate;
   const auto own = held_.find(name);
-  const bool has_devices = !operation.devices.empty() || !operation.cdi_devices.empty() ||
-                           (own != held_.end() && own->second.has_devices);
+  const bool has_devices =
+      !operation.devices.empty() || !operation.cdi_devices.empty() || (own != held_.end() && own->second.has_devices);
   const std::size_t most = !is_admission ? 0 : has_devices ? kMostForDevices : kMostForOne;
   if (counts["room"] > most) {
     fault(name, fmt::format("{} containers moved to make room for it, {} may", counts["room"], most));
@@ -310,7 +310,8 @@ void MoveJudge::judge_overlaps() {
 void MoveJudge::judge_cores(const Name& name, const Held& held) {
   if (!rules_.full_cores || !held.is_exclusive || has_lost_cpus_) return;
   const CpuSet part = whole_cores(*topology_, held.cpus) - held.cpus - held.withheld;
-  if (!part.empty()) fault(name, fmt::format("has CPUs {} without {} of the same cores", held.cpus.to_string(), part.to_string()));
+  if (!part.empty())
+    fault(name, fmt::format("has CPUs {} without {} of the same cores", held.cpus.to_string(), part.to_string()));
 }
 
 NodeSet MoveJudge::nodes_of_pod(const Name& but) const {

@@ -1,7 +1,7 @@
 // Judges whether containers are moved as topolet promises, from what a simulation was asked and what it answered.
 //
-// It keeps a ledger of its own, of answers only, and shares no code with the engine but sets of CPUs and the discovery of
-// machines: what the engine believes of itself is not looked at.
+// It keeps a ledger of its own, of answers only, and shares no code with the engine but sets of CPUs and the discovery
+// of machines: what the engine believes of itself is not looked at.
 #pragma once
 
 #include <chrono>
@@ -101,7 +101,7 @@ class MoveJudge {
   Time now_{0};
   bool has_lost_cpus_ = false;  ///< at some time CPUs were offline or somebody else's
   CpuSet offline_;
-  std::map<std::string, NodeSet> devices_;              ///< by path
+  std::map<std::string, NodeSet> devices_;               ///< by path
   std::map<std::string, std::string> move_annotations_;  ///< topolet.io/move, by pod
   std::map<Name, Held> held_;
   std::map<std::string, std::size_t> moves_;
