@@ -1,0 +1,129 @@
+#include "core/fronts/nri/session.hpp"
+
+#include <fmt/format.h>
+#include <pthread.h>
+
+#include <boost/asio/post.hpp>
+#include <utility>
+
+#include "core/base/log.hpp"
+#include "core/fronts/nri/nri.pb.h"
+
+namespace topolet::nri {
+namespace {
+
+/// A runtime that was restarted creates containers at once.
+constexpr std::chrono::milliseconds kBetweenAttempts{100};
+/// What the runtimes give a plugin by default, too.
+constexpr std::chrono::seconds kRegistrationTimeout{5};
+/// Of the messages that topolet knows. The runtime sends newer ones by its own version, not by this.
+constexpr const char* kNriVersion = "v0.12.0";
+
+std::int32_t mask_of(const std::vector<Event>& events) {
+  std::int32_t mask = 0;
+  for (const Event event : events) mask |= 1 << (static_cast<int>(event) - 1);
+  return mask;
+}
+
+}  // namespace
+
+Session::Session(Options options, OnCall on_call, Log& log)
+    : options_(std::move(options)), on_call_(std::move(on_call)), log_(log) {
+  boost::asio::post(*io_, [this] { connect(); });
+  thread_ = std::thread([this] { io_->run(); });
+  pthread_setname_np(thread_.native_handle(), "topolet-nri");
+}
+
+Session::~Session() {
+  boost::asio::post(*io_, [this] {
+    is_ending_ = true;
+    if (connection_) connection_->close();
+    retry_.cancel();
+    work_.reset();
+  });
+  thread_.join();
+}
+
+SessionState Session::state() const {
+  const MutexLock lock(mutex_);
+  return state_;
+}
+
+void Session::connect() {
+  if (is_ending_) return;
+  Connection::Socket socket(*io_);
+  boost::system::error_code error;
+  socket.connect(options_.socket.string(), error);
+  if (error) {
+    return connect_later({Code::kUnavailable,
+                          fmt::format("'{}' cannot be connected to: {}", options_.socket.string(), error.message())});
+  }
+  connection_ = std::make_shared<Connection>(
+      io_, std::move(socket),
+      Connection::Callbacks{[this](const std::string& method, const std::string& payload, const Answer& answer) {
+                              on_runtime_call(method, payload, answer);
+                            },
+                            [this](const Error& why) { connect_later(why); }});
+  connection_->start();
+  register_plugin();
+}
+
+/// Says why once, until it is something else.
+void Session::connect_later(const Error& why) {
+  if (is_ending_) return;
+  if (connection_) connection_->close();
+  connection_.reset();
+  bool is_news = false;
+  {
+    const MutexLock lock(mutex_);
+    is_news = state_.why_not != why.message;
+    state_ = {std::nullopt, why.message};
+  }
+  if (is_news) log_.warn("NRI: {}; topoletd tries again", why.message);
+  retry_.expires_after(kBetweenAttempts);
+  retry_.async_wait([this](boost::system::error_code error) {
+    if (!error) connect();
+  });
+}
+
+void Session::register_plugin() {
+  lens::RegisterRequest request;
+  request.set_plugin_name(options_.name);
+  request.set_plugin_index(options_.index);
+  request.set_nri_version(kNriVersion);
+  const std::weak_ptr<Connection> of = connection_;
+  connection_->call(
+      "RegisterPlugin", request.SerializeAsString(), kRegistrationTimeout,
+      [this, of](const Result<std::string>& answer) {
+        // A connection that is lost has said so.
+        if (answer || of.expired() || of.lock() != connection_) return;
+        connect_later({answer.error().code, fmt::format("the runtime does not register plugin '{}-{}': {}",
+                                                        options_.index, options_.name, answer.error().message)});
+      });
+}
+
+void Session::on_runtime_call(const std::string& method, const std::string& payload, const Answer& answer) {
+  if (method == "Configure") return answer(configure(payload));
+  // The connection ends by itself.
+  if (method == "Shutdown") return answer(std::string());
+  on_call_(method, payload, answer);
+}
+
+std::string Session::configure(const std::string& payload) {
+  lens::ConfigureRequest request;
+  // What cannot be read is not known.
+  (void)request.ParseFromString(payload);
+  RuntimeFacts runtime{request.runtime_name(), request.runtime_version(), request.nri_version(),
+                       std::chrono::milliseconds(request.request_timeout_ms())};
+  log_.info("NRI: registered as '{}-{}' with {} {}, NRI {}", options_.index, options_.name, runtime.name,
+            runtime.version, runtime.nri_version.empty() ? "of unknown version" : runtime.nri_version);
+  {
+    const MutexLock lock(mutex_);
+    state_ = {std::move(runtime), {}};
+  }
+  lens::ConfigureResponse response;
+  response.set_events(mask_of(options_.events));
+  return response.SerializeAsString();
+}
+
+}  // namespace topolet::nri

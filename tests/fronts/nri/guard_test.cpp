@@ -1,0 +1,208 @@
+#include "core/fronts/nri/guard.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <future>
+
+#include "core/fronts/nri/nri.pb.h"
+#include "tests/fronts/nri/fake_runtime.hpp"
+#include "tests/support/eventually.hpp"
+#include "tests/support/temp_dir.hpp"
+
+namespace topolet::nri {
+namespace {
+
+using ::testing::HasSubstr;
+
+lens::FieldOwner owner(std::int32_t field, const std::string& plugin) {
+  lens::FieldOwner owner;
+  owner.set_field(field);
+  owner.set_plugin(plugin);
+  return owner;
+}
+
+/// A create of the container c1 whose CPUs `plugin` sets; nobody if it is empty.
+std::string validation(const std::string& plugin, const std::string& cpus) {
+  lens::ValidateRequest request;
+  request.mutable_pod()->set_id("s1");
+  request.mutable_pod()->set_uid("u1");
+  request.mutable_pod()->set_name("web-0");
+  request.mutable_pod()->set_pod_namespace("shop");
+  request.mutable_container()->set_id("c1");
+  request.mutable_container()->set_sandbox_id("s1");
+  request.mutable_container()->set_name("web");
+  if (!plugin.empty()) {
+    request.mutable_adjustment()->mutable_linux()->mutable_resources()->mutable_cpu()->set_cpus(cpus);
+    auto& owners = *request.mutable_owners()->add_containers();
+    owners.set_container_id("c1");
+    *owners.mutable_fields()->add_simple() = owner(21, plugin);
+  }
+  return request.SerializeAsString();
+}
+
+lens::ValidateResponse answer_of(const Result<std::string>& answer) {
+  lens::ValidateResponse response;
+  EXPECT_TRUE(answer.has_value()) << (answer ? "" : answer.error().message);
+  EXPECT_TRUE(response.ParseFromString(answer.value_or("\xff")));
+  return response;
+}
+
+std::string configure_request() {
+  lens::ConfigureRequest request;
+  request.set_runtime_name("containerd");
+  request.set_runtime_version("v2.4.2");
+  request.set_nri_version("v0.12.3");
+  request.set_request_timeout_ms(2000);
+  return request.SerializeAsString();
+}
+
+class GuardTest : public ::testing::Test {
+ protected:
+  Guard::Judge refuse_all() {
+    return [](const ForeignCpuset& found, const Guard::Verdict& verdict) { verdict("set by " + *found.cpus_plugin); };
+  }
+
+  TempDir directory_;
+  FakeRuntime runtime_{directory_.path() / "nri.sock"};
+  std::shared_ptr<Log> log_ = make_silent_log();
+};
+
+TEST(ReadForeignCpuset, SaysWhoSetsWhat) {
+  const auto found = read_foreign_cpuset(validation("10-koordlet", "0-3"), "99-topolet-guard").value();
+  ASSERT_TRUE(found.has_value());
+  EXPECT_EQ(*found, (ForeignCpuset{.container_id = "c1",
+                                   .sandbox_id = "s1",
+                                   .pod_uid = "u1",
+                                   .pod_namespace = "shop",
+                                   .pod_name = "web-0",
+                                   .container = "web",
+                                   .cpus_plugin = "10-koordlet",
+                                   .cpus = "0-3",
+                                   .mems_plugin = std::nullopt,
+                                   .mems = ""}));
+}
+
+TEST(ReadForeignCpuset, IsNothingWhereNobodyElseSetsOne) {
+  EXPECT_FALSE(read_foreign_cpuset(validation("", ""), "99-topolet-guard").value().has_value());
+  EXPECT_FALSE(read_foreign_cpuset(validation("99-topolet-guard", "0"), "99-topolet-guard").value().has_value());
+  lens::ValidateRequest of_another;
+  ASSERT_TRUE(of_another.ParseFromString(validation("10-koordlet", "0")));
+  of_another.mutable_owners()->mutable_containers(0)->set_container_id("c2");
+  EXPECT_FALSE(read_foreign_cpuset(of_another.SerializeAsString(), "99-topolet-guard").value().has_value());
+}
+
+TEST(ReadForeignCpuset, SaysWhatCannotBeRead) {
+  EXPECT_EQ(read_foreign_cpuset("\xff", "").error().code, Code::kInvalidArgument);
+}
+
+TEST_F(GuardTest, RegistersAndOnlyValidates) {
+  const Guard guard(directory_.path() / "nri.sock", refuse_all(), *log_);
+  lens::RegisterRequest registration;
+  ASSERT_TRUE(registration.ParseFromString(runtime_.accept_plugin()));
+  EXPECT_EQ(registration.plugin_name(), "topolet-guard");
+  EXPECT_EQ(registration.plugin_index(), "99");
+  lens::ConfigureResponse configured;
+  ASSERT_TRUE(configured.ParseFromString(runtime_.call("Configure", configure_request()).value()));
+  EXPECT_EQ(configured.events(), 1 << 13);
+  EXPECT_TRUE(testing::eventually([&] { return guard.state().runtime.has_value(); }));
+  EXPECT_EQ(*guard.state().runtime, (RuntimeFacts{"containerd", "v2.4.2", "v0.12.3", std::chrono::milliseconds(2000)}));
+  EXPECT_EQ(runtime_.call("MethodOfALaterVersion", "x").value(), "");
+}
+
+TEST_F(GuardTest, TakesAllPartsOfTheSynchronisation) {
+  const Guard guard(directory_.path() / "nri.sock", refuse_all(), *log_);
+  runtime_.accept_plugin();
+  lens::SynchronizeRequest part;
+  part.add_pods()->set_id(std::string(1 << 20, 'x'));
+  part.set_more(true);
+  lens::SynchronizeResponse response;
+  ASSERT_TRUE(response.ParseFromString(runtime_.call("Synchronize", part.SerializeAsString()).value()));
+  EXPECT_TRUE(response.more());
+  part.set_more(false);
+  ASSERT_TRUE(response.ParseFromString(runtime_.call("Synchronize", part.SerializeAsString(), 100).value()));
+  EXPECT_FALSE(response.more());
+}
+
+TEST_F(GuardTest, RefusesWhatItsJudgeRefusesAndLetsTheRestPass) {
+  const Guard guard(directory_.path() / "nri.sock", refuse_all(), *log_);
+  runtime_.accept_plugin();
+  const auto refused = answer_of(runtime_.call("ValidateContainerAdjustment", validation("10-koordlet", "0")));
+  EXPECT_TRUE(refused.reject());
+  EXPECT_EQ(refused.reason(), "set by 10-koordlet");
+  EXPECT_FALSE(answer_of(runtime_.call("ValidateContainerAdjustment", validation("", ""))).reject());
+  EXPECT_FALSE(answer_of(runtime_.call("ValidateContainerAdjustment", "\xff")).reject());
+}
+
+TEST_F(GuardTest, AnswersInFramesThatTheRuntimeCanRead) {
+  const std::string reason(20000, 'r');
+  const Guard guard(
+      directory_.path() / "nri.sock", [&](const ForeignCpuset&, const Guard::Verdict& verdict) { verdict(reason); },
+      *log_);
+  runtime_.accept_plugin();
+  const auto refused = answer_of(runtime_.call("ValidateContainerAdjustment", validation("10-koordlet", "0"), 1));
+  EXPECT_EQ(refused.reason(), reason);
+  EXPECT_EQ(runtime_.longest_frame(), kMaxFrameBytes);
+}
+
+TEST_F(GuardTest, TellsTheRuntimeWhatCannotBeSent) {
+  const Guard guard(
+      directory_.path() / "nri.sock",
+      [](const ForeignCpuset&, const Guard::Verdict& verdict) { verdict(std::string(kMaxMessageBytes, 'r')); }, *log_);
+  runtime_.accept_plugin();
+  const auto answer = runtime_.call("ValidateContainerAdjustment", validation("10-koordlet", "0"));
+  ASSERT_FALSE(answer.has_value());
+  EXPECT_THAT(answer.error().message, HasSubstr("NRI has at most 4194304 bytes in one"));
+}
+
+TEST_F(GuardTest, ComesAgainWhenTheRuntimeWasRestarted) {
+  const Guard guard(directory_.path() / "nri.sock", refuse_all(), *log_);
+  for (int round = 0; round < 3; ++round) {
+    runtime_.accept_plugin();
+    ASSERT_TRUE(runtime_.call("Configure", configure_request()).has_value());
+    runtime_.restart();
+    EXPECT_TRUE(testing::eventually([&] { return !guard.state().runtime.has_value(); }));
+  }
+}
+
+TEST_F(GuardTest, SaysWhyItIsNotRegistered) {
+  const Guard guard(directory_.path() / "nri.sock", refuse_all(), *log_);
+  runtime_.accept_plugin(Error{Code::kPermissionDenied, "no plugins here"});
+  EXPECT_TRUE(testing::eventually([&] { return !guard.state().why_not.empty(); }));
+  EXPECT_EQ(guard.state().why_not, "the runtime does not register plugin '99-topolet-guard': no plugins here");
+  EXPECT_TRUE(runtime_.is_left_alone());
+}
+
+TEST_F(GuardTest, SaysThatThereIsNoSocket) {
+  const Guard guard(directory_.path() / "none.sock", refuse_all(), *log_);
+  EXPECT_TRUE(testing::eventually([&] { return !guard.state().why_not.empty(); }));
+  EXPECT_THAT(guard.state().why_not, HasSubstr("none.sock' cannot be connected to: No such file"));
+}
+
+TEST_F(GuardTest, LeavesARuntimeThatSendsWhatNoRuntimeSends) {
+  const Guard guard(directory_.path() / "nri.sock", refuse_all(), *log_);
+  runtime_.accept_plugin();
+  std::string frames;
+  append_frames(Channel::kPlugin, std::string("\xff\xff\xff\xff\0\0\0\1\1\0", 10), frames);
+  runtime_.send_bytes(frames);
+  EXPECT_TRUE(runtime_.is_left_alone());
+  runtime_.accept_plugin();  // and comes again
+}
+
+TEST_F(GuardTest, MayBeAnsweredWhenTheGuardIsGone) {
+  std::promise<Guard::Verdict> asked;
+  std::future<Guard::Verdict> late = asked.get_future();
+  {
+    const Guard guard(
+        directory_.path() / "nri.sock",
+        [&](const ForeignCpuset&, Guard::Verdict verdict) { asked.set_value(std::move(verdict)); }, *log_);
+    runtime_.accept_plugin();
+    runtime_.send_call("ValidateContainerAdjustment", validation("10-koordlet", "0"));
+    late.wait();
+  }
+  late.get()("too late");
+  EXPECT_FALSE(runtime_.await_answer().has_value());
+}
+
+}  // namespace
+}  // namespace topolet::nri
