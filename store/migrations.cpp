@@ -99,9 +99,10 @@ UPDATE allocation SET added = json_insert(added, '$.tags', json('[]'), '$.unifie
 WHERE added <> '';
 )sql";
 
-/// Adds when each container was moved last that could have stayed where it was, and why, and which containers of a pod
-/// wait for CPUs of their own.
+/// Adds when each container was moved last that could have stayed where it was, and why, which plugin of the runtime
+/// overrules topolet, and which containers of a pod wait for CPUs of their own.
 constexpr const char* kColumnsV17 = R"sql(
+UPDATE allocation SET overruled = json_insert(overruled, '$.plugin', '') WHERE overruled <> '';
 ALTER TABLE allocation ADD COLUMN last_move TEXT NOT NULL DEFAULT '';
 ALTER TABLE pod ADD COLUMN waiting TEXT NOT NULL DEFAULT '';
 )sql";

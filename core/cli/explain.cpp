@@ -96,6 +96,7 @@ struct Seen {
   std::string elsewhere;        ///< where it runs instead; empty: where it should
   std::string overlapped;       ///< those of its own CPUs on which others run
   std::string overruled_since;  ///< when something else began to set its CPUs; empty: nothing does
+  std::string overruled_by;     ///< the NRI plugin that does; empty: it is not known who does
   std::string stuck_on;         ///< CPUs that it does not leave
   std::string stuck_why;        ///< the runtime's words
 };
@@ -145,7 +146,9 @@ std::vector<std::string> describe_seen(const Seen& seen) {
   std::vector<std::string> lines;
   const std::string lost = seen.mode == "exclusive" ? "; it is not exclusive now" : "";
   if (!seen.overruled_since.empty())
-    lines.push_back("overruled since " + seen.overruled_since + ": something else than topolet sets its CPUs" + lost);
+    lines.push_back("overruled since " + seen.overruled_since + ": " +
+                    (seen.overruled_by.empty() ? "something else than topolet" : "NRI plugin " + seen.overruled_by) +
+                    " sets its CPUs" + lost);
   if (!seen.stuck_on.empty())
     lines.push_back("does not leave CPUs " + seen.stuck_on + ", which nobody else is given alone: " + seen.stuck_why);
   if (!seen.elsewhere.empty()) lines.push_back("seen on CPUs " + seen.elsewhere + ", where it should not be" + lost);
@@ -248,13 +251,14 @@ std::optional<Squeezed> squeezed_of(const Table& now) {
 /// As squeezed_of().
 Seen seen_of(const StateDatabase& database, const Table& now) {
   if (now.rows.empty()) return {};
-  Seen seen{text(now, 0, "mode"), text(now, 0, "seen_on"), text(now, 0, "overlapped"), {}, {}, {}};
+  Seen seen{text(now, 0, "mode"), text(now, 0, "seen_on"), text(now, 0, "overlapped"), {}, {}, {}, {}};
   if (const auto stuck = nlohmann::json::parse(text(now, 0, "stuck"), nullptr, false); stuck.is_object()) {
     seen.stuck_on = stuck.value("cpus", "");
     seen.stuck_why = stuck.value("why", "");
   }
   const auto overruled = nlohmann::json::parse(text(now, 0, "overruled"), nullptr, false);
   if (!overruled.is_object()) return seen;
+  seen.overruled_by = overruled.value("plugin", "");
   const auto since = database.table("SELECT strftime('%Y-%m-%dT%H:%M:%fZ', ?1 / 1000.0, 'unixepoch') AS time",
                                     overruled.value("since_ms", std::int64_t{0}));
   if (since && !since->rows.empty()) seen.overruled_since = text(*since, 0, "time");
@@ -318,6 +322,7 @@ nlohmann::ordered_json format_json(const Explanation& explanation) {
   json["seen_on"] = explanation.seen.elsewhere;
   json["overlapped"] = explanation.seen.overlapped;
   json["overruled_since"] = explanation.seen.overruled_since;
+  json["overruled_by"] = explanation.seen.overruled_by;
   json["stuck_on"] = explanation.seen.stuck_on;
   json["tags"] = explanation.tags;
   json["devices"] = explanation.devices;

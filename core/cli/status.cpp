@@ -100,7 +100,8 @@ std::string describe_overruled(const control::v1::Overruled& overruled) {
       overruled.seen_on().empty()
           ? fmt::format("at the moment it is on {}, where it should be", in_words(overruled.cpus()))
           : fmt::format("it runs on {} instead of {}", in_words(overruled.seen_on()), overruled.cpus());
-  return fmt::format("for {} something else has set the CPUs of {}; {}", duration_text(overruled.lasts_ms() / 1000),
+  return fmt::format("for {} {} has set the CPUs of {}; {}", duration_text(overruled.lasts_ms() / 1000),
+                     overruled.plugin().empty() ? "something else" : "NRI plugin " + overruled.plugin(),
                      overruled.container(), now);
 }
 
@@ -211,6 +212,7 @@ nlohmann::ordered_json overruled_json(const StatusResponse& status) {
     all.push_back({{"container", overruled.container()},
                    {"cpus", overruled.cpus()},
                    {"seen_on", overruled.seen_on()},
+                   {"plugin", overruled.plugin()},
                    {"lasts_ms", overruled.lasts_ms()}});
   }
   return all;

@@ -130,8 +130,8 @@ void add_other_hands(const EngineSummary& engine, milliseconds now, Illnesses& f
   for (const engine::OverruledContainer& one : engine.overruled) {
     const std::string where = one.seen_on.empty() ? "" : fmt::format("; it runs on {}", named("CPU", one.seen_on));
     found.push_back({illness::kOverruled, Severity::kWarning, one.container,
-                     fmt::format("something else than topolet sets its CPUs, which should be {}{}: see `topolet audit "
-                                 "--event overruled`",
+                     fmt::format("{} sets its CPUs, which should be {}{}: see `topolet audit --event overruled`",
+                                 one.plugin.empty() ? "something else than topolet" : "NRI plugin " + one.plugin,
                                  one.cpus.to_string(), where),
                      now - one.lasts});
   }

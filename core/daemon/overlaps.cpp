@@ -58,6 +58,7 @@ void tell_overruled(const std::vector<engine::OverruledContainer>& overruled, co
     told.set_cpus(one.cpus.to_string());
     told.set_seen_on(one.seen_on.to_string());
     told.set_lasts_ms(one.lasts.count());
+    told.set_plugin(one.plugin);
   }
   response.set_overruled_containers(static_cast<std::uint32_t>(overruled.size()));
 }

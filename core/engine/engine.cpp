@@ -15,6 +15,7 @@
 #include "core/engine/converge/shown_quotas.hpp"
 #include "core/engine/handlers/awaited_outcomes.hpp"
 #include "core/engine/handlers/create_container.hpp"
+#include "core/engine/handlers/foreign_cpuset.hpp"
 #include "core/engine/handlers/handler_deps.hpp"
 #include "core/engine/handlers/pod_sandboxes.hpp"
 #include "core/engine/handlers/set_capacity.hpp"
@@ -217,7 +218,7 @@ EngineSummary Engine::Impl::summarise() const {
     if (allocation.placement.mode == placement::Mode::kForeign) add_foreign(allocation.workload, summary);
     if (allocation.overruled) {
       summary.overruled.push_back({display_name(allocation.workload), allocation.placement.cpus, allocation.seen_on,
-                                   clock.clock().wall() - allocation.overruled->since});
+                                   clock.clock().wall() - allocation.overruled->since, allocation.overruled->plugin});
     }
     if (allocation.stuck) {
       summary.stuck.push_back({display_name(allocation.workload), allocation.stuck->cpus, allocation.stuck->why,
@@ -387,6 +388,13 @@ Result<HealReport> Engine::heal(bool is_dry, std::chrono::milliseconds patience)
   heal(is_dry, [promise](const Result<HealReport>& healed) { promise->set_value(healed); });
   if (answer.wait_for(patience) == std::future_status::ready) return answer.get();
   return Error{Code::kUnavailable, "topoletd has not finished yet, and goes on; `topolet moves` shows what was moved"};
+}
+
+void Engine::judge_foreign_cpuset(operations::ForeignCpuset found, bool refuses,
+                                  operations::OnForeignCpusetJudged judged) {
+  impl_->loop->post([this, found = std::move(found), refuses, judged = std::move(judged)] {
+    engine::judge_foreign_cpuset(impl_->handler_deps, found, refuses, judged);
+  });
 }
 
 void Engine::read_ledger(std::function<void(const Ledger& ledger)> read_ledger) {

@@ -35,6 +35,7 @@
 #include "core/engine/state/reported_capacity.hpp"
 #include "core/engine/state/setup.hpp"
 #include "core/engine/state/writer_options.hpp"
+#include "core/operations/foreign_cpuset.hpp"
 #include "core/operations/operation.hpp"
 #include "core/operations/runtime.hpp"
 #include "core/placement/runtime_handlers.hpp"
@@ -58,6 +59,7 @@ struct OverruledContainer {
   CpuSet cpus;            ///< that it should have
   CpuSet seen_on;         ///< where the kernel has it instead; empty: where it should be, at the moment
   std::chrono::milliseconds lasts{};
+  std::string plugin = {};  ///< of the runtime, that does it; empty: it is not known who does
 };
 
 /// A container that does not leave CPUs.
@@ -224,6 +226,9 @@ class Engine final : public operations::OperationHandler {
   void heal(bool is_dry, OnHealed then);
   /// The same, and waits for it; UNAVAILABLE if it takes longer than `patience`.
   Result<HealReport> heal(bool is_dry, std::chrono::milliseconds patience);
+
+  /// As judge_foreign_cpuset() does it; `judged` runs on the loop's thread.
+  void judge_foreign_cpuset(operations::ForeignCpuset found, bool refuses, operations::OnForeignCpusetJudged judged);
 
   /// Runs `read_ledger` on the loop's thread.
   void read_ledger(std::function<void(const Ledger& ledger)> read_ledger);

@@ -118,10 +118,11 @@ inline Allocation full_allocation(std::int64_t number) {
   squeeze = Squeeze::kLeftToKernel;
   seen_on = CpuSet{14};
   overlapped = CpuSet{15};
-  auto& [since, ours_since, put_on] = overruled.emplace();
+  auto& [since, ours_since, put_on, plugin] = overruled.emplace();
   since = std::chrono::milliseconds(1700000000003);
   ours_since = std::chrono::milliseconds(1700000000004);
   put_on = CpuSet{16};
+  plugin = "10-other";
   auto& [repaired_at, repairs] = hand.emplace();
   repaired_at = std::chrono::milliseconds(1700000000005);
   repairs = 2;

@@ -110,10 +110,15 @@ Allocation stored_allocation() {
       .value();
 }
 
+/// As a topoletd had it that knew no plugins of runtimes.
+store::Columns before_seventeen(const store::Columns& columns) {
+  return with(columns, "overruled", without(text_of(columns, "overruled"), {"plugin"}));
+}
+
 /// As a topoletd had it that knew no tags.
 store::Columns encode_before_sixteen() {
   const store::Columns columns = encode(full_allocation(1));
-  return with(columns, "added", without(text_of(columns, "added"), {"tags", "unified", "rdt_class"}));
+  return with(before_seventeen(columns), "added", without(text_of(columns, "added"), {"tags", "unified", "rdt_class"}));
 }
 
 void forget_since_sixteen(Allocation& allocation) {
@@ -125,6 +130,7 @@ void forget_since_sixteen(Allocation& allocation) {
   allocation.unified = {};
   allocation.adopted = false;
   allocation.last_move.reset();
+  if (allocation.overruled) allocation.overruled->plugin.clear();
 }
 
 TEST_F(MigrationTest, BringsAnAllocationOfTheFirstVersion) {
@@ -152,7 +158,7 @@ TEST_F(MigrationTest, BringsAnAllocationOfTheFirstVersion) {
 TEST_F(MigrationTest, BringsWhoIsOverruledInVersionEleven) {
   make(11);
   const store::Columns columns = encode_before_sixteen();
-  put("allocation", "decision", with(columns, "overruled", without(text_of(columns, "overruled"), {"cpus"})));
+  put("allocation", "decision", with(columns, "overruled", without(text_of(columns, "overruled"), {"cpus", "plugin"})));
   const Allocation allocation = migrated();
   ASSERT_TRUE(allocation.overruled.has_value());
   EXPECT_EQ(allocation.overruled->since, stored_allocation().overruled->since);
@@ -169,9 +175,10 @@ TEST_F(MigrationTest, BringsAllOfAnAllocationOfVersionThirteen) {
 
 TEST_F(MigrationTest, BringsAnAllocationOfVersionSixteenThatWasNeverMoved) {
   make(16);
-  put("allocation", "decision", encode(full_allocation(1)));
+  put("allocation", "decision", before_seventeen(encode(full_allocation(1))));
   Allocation expected = stored_allocation();
   expected.last_move.reset();
+  expected.overruled->plugin.clear();
   expect_same(migrated(), expected);
 }
 

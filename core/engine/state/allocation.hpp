@@ -70,6 +70,7 @@ struct Overruled {
   std::chrono::milliseconds since{};       ///< wall clock
   std::chrono::milliseconds ours_since{};  ///< wall clock: since when the kernel shows topolet's again; 0: it does not
   CpuSet cpus = {};                        ///< where the other hand has put it last
+  std::string plugin = {};                 ///< the runtime's plugin that does it; empty: it is not known who does
 
   friend bool operator==(const Overruled&, const Overruled&) = default;
 };

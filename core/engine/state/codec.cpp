@@ -110,13 +110,15 @@ void read(const Json& json, Preferred& preferred) {
 Json json_of(const Overruled& overruled) {
   return {{"since_ms", overruled.since.count()},
           {"ours_since_ms", overruled.ours_since.count()},
-          {"cpus", overruled.cpus.to_string()}};
+          {"cpus", overruled.cpus.to_string()},
+          {"plugin", overruled.plugin}};
 }
 
 void read(const Json& json, Overruled& overruled) {
   overruled.since = std::chrono::milliseconds(json.at("since_ms").get<std::int64_t>());
   overruled.ours_since = std::chrono::milliseconds(json.at("ours_since_ms").get<std::int64_t>());
   read_set(json, "cpus", overruled.cpus);
+  json.at("plugin").get_to(overruled.plugin);
 }
 
 Json json_of(const Hand& hand) { return {{"repaired_ms", hand.repaired_at.count()}, {"repairs", hand.repairs}}; }

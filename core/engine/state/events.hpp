@@ -168,6 +168,15 @@ struct SeenInKernel {
   bool is_repaired = false;
 };
 
+/// A plugin of the runtime sets, while it is created, its CPUs or memory nodes to others than topolet's.
+struct SetByPlugin {
+  placement::ContainerKey key;
+  std::string plugin;
+  CpuSet cpus;          ///< empty: only memory nodes
+  std::string reason;   ///< for the audit
+  std::string warning;  ///< that was logged, once a pod
+};
+
 /// It did not leave `cpus`, once more if it was stuck before. `why`: the runtime's words.
 struct FoundStuck {
   placement::ContainerKey key;
@@ -282,15 +291,17 @@ struct AuditOnly {
 
 }  // namespace event
 
-using Event = std::variant<
-    event::CreateAdmitted, event::Denied, event::CreateRetried, event::CreateConfirmed, event::CreateRefused,
-    event::CreateLeftInDoubt, event::CreateWithdrawn, event::CreateDiscovered, event::DoubtExpired,
-    event::StartRequested, event::StartConfirmed, event::StartRefused, event::StartLeftInDoubt, event::StopRequested,
-    event::StopRefused, event::Exited, event::Ended, event::PodStopped, event::PodRemoved, event::PodSeen,
-    event::PodForgotten, event::DemandChanged, event::Moved, event::ChangeReverted, event::Converged, event::Drifted,
-    event::SeenInKernel, event::FoundStuck, event::CameLoose, event::Overlapped, event::Adopted, event::FoundForeign,
-    event::PodConfined, event::PodQuotaDropped, event::Evaluated, event::MachineChanged, event::CrashHoldExpired,
-    event::Restarted, event::ClockSet, event::AuditOnly, event::SetupChanged, event::CapacityReported,
-    event::CapacityCleared, event::CapacityTimePassed, event::KubeletStatic, event::RestEnded, event::WaitingExpired>;
+using Event =
+    std::variant<event::CreateAdmitted, event::Denied, event::CreateRetried, event::CreateConfirmed,
+                 event::CreateRefused, event::CreateLeftInDoubt, event::CreateWithdrawn, event::CreateDiscovered,
+                 event::DoubtExpired, event::StartRequested, event::StartConfirmed, event::StartRefused,
+                 event::StartLeftInDoubt, event::StopRequested, event::StopRefused, event::Exited, event::Ended,
+                 event::PodStopped, event::PodRemoved, event::PodSeen, event::PodForgotten, event::DemandChanged,
+                 event::Moved, event::ChangeReverted, event::Converged, event::Drifted, event::SeenInKernel,
+                 event::SetByPlugin, event::FoundStuck, event::CameLoose, event::Overlapped, event::Adopted,
+                 event::FoundForeign, event::PodConfined, event::PodQuotaDropped, event::Evaluated,
+                 event::MachineChanged, event::CrashHoldExpired, event::Restarted, event::ClockSet, event::AuditOnly,
+                 event::SetupChanged, event::CapacityReported, event::CapacityCleared, event::CapacityTimePassed,
+                 event::KubeletStatic, event::RestEnded, event::WaitingExpired>;
 
 }  // namespace topolet::engine

@@ -26,6 +26,22 @@ void ObservationTransitions::note_seen_in_kernel(const event::SeenInKernel& even
   draft_.put(std::move(after));
 }
 
+void ObservationTransitions::note_plugin(const event::SetByPlugin& event) {
+  const Allocation* before = draft_.find(event.key);
+  if (before == nullptr) return;
+  draft_.record_event(audit_with_code(AuditEvent::kOverruled, event.reason, placement::reason_code::kOverruledBegan),
+                      *before);
+  draft_.add_warnings(before->workload, {event.warning});
+  if (event.cpus.empty()) return;
+  Allocation after = *before;
+  const bool is_known = after.overruled.has_value();
+  if (!is_known) after.overruled.emplace().since = now_;
+  after.overruled->ours_since = {};
+  after.overruled->cpus = event.cpus;
+  after.overruled->plugin = event.plugin;
+  draft_.put(std::move(after));
+}
+
 void ObservationTransitions::note_stuck(const event::FoundStuck& event) {
   const Allocation* before = draft_.find(event.key);
   if (before == nullptr || !before->is_managed() || event.cpus.empty()) return;

@@ -19,6 +19,7 @@ class ObservationTransitions {
 
   void note_drift(const event::Drifted& event);
   void note_seen_in_kernel(const event::SeenInKernel& event);
+  void note_plugin(const event::SetByPlugin& event);
   void note_stuck(const event::FoundStuck& event);
   void note_loose(const event::CameLoose& event);
   void note_overlap(const event::Overlapped& event);

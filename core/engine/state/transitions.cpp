@@ -62,6 +62,7 @@ class Transitions {
   void operator()(const event::Converged& event);
   void operator()(const event::Drifted& event) { observations_.note_drift(event); }
   void operator()(const event::SeenInKernel& event) { observations_.note_seen_in_kernel(event); }
+  void operator()(const event::SetByPlugin& event) { observations_.note_plugin(event); }
   void operator()(const event::FoundStuck& event) { observations_.note_stuck(event); }
   void operator()(const event::CameLoose& event) { observations_.note_loose(event); }
   void operator()(const event::Overlapped& event) { observations_.note_overlap(event); }

@@ -33,24 +33,25 @@ std::optional<std::string> owner_of(const lens::Owners& owners, const std::strin
 
 }  // namespace
 
-Result<std::optional<ForeignCpuset>> read_foreign_cpuset(const std::string& payload, const std::string& own) {
+Result<std::optional<operations::ForeignCpuset>> read_foreign_cpuset(const std::string& payload,
+                                                                     const std::string& own) {
   lens::ValidateRequest request;
   if (!request.ParseFromString(payload))
     return Error{Code::kInvalidArgument, "the runtime's ValidateContainerAdjustment cannot be read"};
   const lens::Container& container = request.container();
   const lens::Cpu& cpu = request.adjustment().linux().resources().cpu();
-  ForeignCpuset found{.container_id = container.id(),
-                      .sandbox_id = container.sandbox_id(),
-                      .pod_uid = request.pod().uid(),
-                      .pod_namespace = request.pod().pod_namespace(),
-                      .pod_name = request.pod().name(),
-                      .container = container.name(),
-                      .cpus_plugin = owner_of(request.owners(), container.id(), kCpusetCpus, own),
-                      .cpus = cpu.cpus(),
-                      .mems_plugin = owner_of(request.owners(), container.id(), kCpusetMems, own),
-                      .mems = cpu.mems()};
-  if (!found.cpus_plugin && !found.mems_plugin) return std::optional<ForeignCpuset>();
-  return std::optional<ForeignCpuset>(std::move(found));
+  operations::ForeignCpuset found{.container_id = container.id(),
+                                  .sandbox_id = container.sandbox_id(),
+                                  .pod_uid = request.pod().uid(),
+                                  .pod_namespace = request.pod().pod_namespace(),
+                                  .pod_name = request.pod().name(),
+                                  .container = container.name(),
+                                  .cpus_plugin = owner_of(request.owners(), container.id(), kCpusetCpus, own),
+                                  .cpus = CpuSet::parse(cpu.cpus()).value_or({}),
+                                  .mems_plugin = owner_of(request.owners(), container.id(), kCpusetMems, own),
+                                  .mems = NodeSet::parse(cpu.mems()).value_or({})};
+  if (!found.cpus_plugin && !found.mems_plugin) return std::optional<operations::ForeignCpuset>();
+  return std::optional<operations::ForeignCpuset>(std::move(found));
 }
 
 Guard::Guard(std::filesystem::path socket, Judge judge, Log& log)
@@ -72,7 +73,7 @@ void Guard::on_call(const std::string& method, const std::string& payload, const
     return answer(response.SerializeAsString());
   }
   if (method != "ValidateContainerAdjustment") return answer(std::string());
-  Result<std::optional<ForeignCpuset>> found = read_foreign_cpuset(payload, full_name());
+  Result<std::optional<operations::ForeignCpuset>> found = read_foreign_cpuset(payload, full_name());
   if (!found) log_.warn("NRI: {}; the container is created as other plugins have it", found.error().message);
   if (!found || !*found) return answer(std::string());
   judge_(**std::move(found), [answer](const std::optional<std::string>& refusal) {

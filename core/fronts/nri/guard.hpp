@@ -8,36 +8,20 @@
 
 #include "core/base/log_fwd.hpp"
 #include "core/fronts/nri/session.hpp"
+#include "core/operations/foreign_cpuset.hpp"
 
 namespace topolet::nri {
 
-/// What other plugins set of the cpuset of a container that is about to be created.
-struct ForeignCpuset {
-  std::string container_id;  ///< the runtime knows it before the create is answered
-  std::string sandbox_id;
-  std::string pod_uid;
-  std::string pod_namespace;
-  std::string pod_name;
-  std::string container;                   ///< its name
-  std::optional<std::string> cpus_plugin;  ///< who sets its CPUs, such as "10-koordlet"; none: nobody
-  std::string cpus;                        ///< as a CPU list, as the plugin has it
-  std::optional<std::string> mems_plugin;  ///< who sets its memory nodes
-  std::string mems;
-
-  friend bool operator==(const ForeignCpuset&, const ForeignCpuset&) = default;
-};
-
 /// Returns what the payload of ValidateContainerAdjustment says of cpusets, if another plugin than `own` sets any.
 /// INVALID_ARGUMENT if it cannot be read.
-Result<std::optional<ForeignCpuset>> read_foreign_cpuset(const std::string& payload, const std::string& own);
+Result<std::optional<operations::ForeignCpuset>> read_foreign_cpuset(const std::string& payload,
+                                                                     const std::string& own);
 
 /// A validating plugin: it adjusts nothing. Runtimes of NRI before 0.10 never ask it.
 class Guard {
  public:
-  /// Takes the reason to refuse the create, or nothing to let it pass. Once; any thread.
-  using Verdict = std::function<void(std::optional<std::string> refusal)>;
   /// On a thread of the guard. The runtime waits for the verdict, and does nothing else meanwhile.
-  using Judge = std::function<void(ForeignCpuset found, Verdict verdict)>;
+  using Judge = std::function<void(operations::ForeignCpuset found, operations::OnForeignCpusetJudged verdict)>;
 
   /// `socket`: the runtime's NRI socket.
   Guard(std::filesystem::path socket, Judge judge, Log& log);

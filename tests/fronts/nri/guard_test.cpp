@@ -60,7 +60,9 @@ std::string configure_request() {
 class GuardTest : public ::testing::Test {
  protected:
   Guard::Judge refuse_all() {
-    return [](const ForeignCpuset& found, const Guard::Verdict& verdict) { verdict("set by " + *found.cpus_plugin); };
+    return [](const operations::ForeignCpuset& found, const operations::OnForeignCpusetJudged& verdict) {
+      verdict("set by " + *found.cpus_plugin);
+    };
   }
 
   TempDir directory_;
@@ -71,16 +73,16 @@ class GuardTest : public ::testing::Test {
 TEST(ReadForeignCpuset, SaysWhoSetsWhat) {
   const auto found = read_foreign_cpuset(validation("10-koordlet", "0-3"), "99-topolet-guard").value();
   ASSERT_TRUE(found.has_value());
-  EXPECT_EQ(*found, (ForeignCpuset{.container_id = "c1",
-                                   .sandbox_id = "s1",
-                                   .pod_uid = "u1",
-                                   .pod_namespace = "shop",
-                                   .pod_name = "web-0",
-                                   .container = "web",
-                                   .cpus_plugin = "10-koordlet",
-                                   .cpus = "0-3",
-                                   .mems_plugin = std::nullopt,
-                                   .mems = ""}));
+  EXPECT_EQ(*found, (operations::ForeignCpuset{.container_id = "c1",
+                                               .sandbox_id = "s1",
+                                               .pod_uid = "u1",
+                                               .pod_namespace = "shop",
+                                               .pod_name = "web-0",
+                                               .container = "web",
+                                               .cpus_plugin = "10-koordlet",
+                                               .cpus = CpuSet::range(0, 3),
+                                               .mems_plugin = std::nullopt,
+                                               .mems = {}}));
 }
 
 TEST(ReadForeignCpuset, IsNothingWhereNobodyElseSetsOne) {
@@ -137,7 +139,8 @@ TEST_F(GuardTest, RefusesWhatItsJudgeRefusesAndLetsTheRestPass) {
 TEST_F(GuardTest, AnswersInFramesThatTheRuntimeCanRead) {
   const std::string reason(20000, 'r');
   const Guard guard(
-      directory_.path() / "nri.sock", [&](const ForeignCpuset&, const Guard::Verdict& verdict) { verdict(reason); },
+      directory_.path() / "nri.sock",
+      [&](const operations::ForeignCpuset&, const operations::OnForeignCpusetJudged& verdict) { verdict(reason); },
       *log_);
   runtime_.accept_plugin();
   const auto refused = answer_of(runtime_.call("ValidateContainerAdjustment", validation("10-koordlet", "0"), 1));
@@ -148,7 +151,10 @@ TEST_F(GuardTest, AnswersInFramesThatTheRuntimeCanRead) {
 TEST_F(GuardTest, TellsTheRuntimeWhatCannotBeSent) {
   const Guard guard(
       directory_.path() / "nri.sock",
-      [](const ForeignCpuset&, const Guard::Verdict& verdict) { verdict(std::string(kMaxMessageBytes, 'r')); }, *log_);
+      [](const operations::ForeignCpuset&, const operations::OnForeignCpusetJudged& verdict) {
+        verdict(std::string(kMaxMessageBytes, 'r'));
+      },
+      *log_);
   runtime_.accept_plugin();
   const auto answer = runtime_.call("ValidateContainerAdjustment", validation("10-koordlet", "0"));
   ASSERT_FALSE(answer.has_value());
@@ -190,12 +196,15 @@ TEST_F(GuardTest, LeavesARuntimeThatSendsWhatNoRuntimeSends) {
 }
 
 TEST_F(GuardTest, MayBeAnsweredWhenTheGuardIsGone) {
-  std::promise<Guard::Verdict> asked;
-  std::future<Guard::Verdict> late = asked.get_future();
+  std::promise<operations::OnForeignCpusetJudged> asked;
+  std::future<operations::OnForeignCpusetJudged> late = asked.get_future();
   {
     const Guard guard(
         directory_.path() / "nri.sock",
-        [&](const ForeignCpuset&, Guard::Verdict verdict) { asked.set_value(std::move(verdict)); }, *log_);
+        [&](const operations::ForeignCpuset&, operations::OnForeignCpusetJudged verdict) {
+          asked.set_value(std::move(verdict));
+        },
+        *log_);
     runtime_.accept_plugin();
     runtime_.send_call("ValidateContainerAdjustment", validation("10-koordlet", "0"));
     late.wait();
