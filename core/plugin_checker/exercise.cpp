@@ -43,10 +43,13 @@ class Exerciser {
         capabilities_(plugin.capabilities()),
         test_request_(test_request),
         request_(test_request.request),
+        topology_(test_request.topology->newest_minor() <= plugin.known().minor()
+                      ? test_request.topology
+                      : std::make_shared<const plugin::AbiTopology>(test_request.request.topology, plugin.known())),
         progress_(progress) {}
 
   ExerciseResult exercise_decision() {
-    const plugin::AbiRequest view(request_, test_request_.topology, kReadOnly);
+    const plugin::AbiRequest view(request_, topology_, kReadOnly, plugin_.known());
     propose(view);
     score(view);
     for (const std::size_t candidate : candidates_to_pick()) pick(view, candidate);
@@ -61,12 +64,12 @@ class Exerciser {
       begin("notify", TOPOLET_EVENTS_ID);
       plugin::ContainerEvent container_event = event_of(kind);
       container_event.sequence = ++sequence;
-      judge(plugin_.notify(container_event, *test_request_.topology));
+      judge(plugin_.notify(container_event, *topology_));
     }
     begin("tick", TOPOLET_TICK_ID);
     const auto now = std::chrono::milliseconds(1000);
-    const plugin::AbiLedger ledger(request_.ledger, *test_request_.topology, kReadOnly);
-    const auto told = plugin_.tick({request_.topology, request_.ledger}, *test_request_.topology, ledger, now);
+    const plugin::AbiLedger ledger(request_.ledger, *topology_, kReadOnly, plugin_.known());
+    const auto told = plugin_.tick({request_.topology, request_.ledger}, *topology_, ledger, now);
     if (judge(told)) {
       if (!told->refused.empty())
         violation(Violation::Kind::kInvalidReply, "moves of entries that the ledger has, each once", told->refused);
@@ -263,6 +266,7 @@ class Exerciser {
   const std::vector<std::string> capabilities_;
   const TestRequest& test_request_;
   const placement::PolicyRequest& request_;
+  const std::shared_ptr<const plugin::AbiTopology> topology_;
   const Progress& progress_;
   std::string where_;
   ExerciseResult result_;

@@ -91,6 +91,7 @@ Result<ProxiedInstance> PluginUnderTest::create_proxied(ShownValues values) cons
   auto proxy = std::make_unique<InstanceProxy>(created.instance, values);
   auto policy = plugin::PluginPolicy::wrap(library_.id(), std::move(created.host), proxy->view());
   if (!policy) return policy.error();
+  (*policy)->speak({plugin::kValuesByMinor, library_.abi_minor()});
   watch_what_it_is_lent(**policy);
   return ProxiedInstance{std::move(host), std::move(proxy), *std::move(policy)};
 }

@@ -62,7 +62,8 @@ const topolet_set* copy_sets(LentBlock& block, const std::vector<CpuSet>& sets) 
 /// Copies the parts of a topology, each as an array.
 class TopologyCopier {
  public:
-  TopologyCopier(LentBlock& block, const topology::Topology& machine) : block_(block), machine_(machine) {}
+  TopologyCopier(LentBlock& block, ValueTranslator& values, const topology::Topology& machine)
+      : block_(block), values_(values), machine_(machine) {}
 
   const topolet_pu* pus() {
     return copy_each<topolet_pu>(block_, machine_.pus, [](const topology::Pu& pu) {
@@ -86,7 +87,7 @@ class TopologyCopier {
   }
   const topolet_domain* domains() {
     return copy_each<topolet_domain>(block_, machine_.domains, [this](const topology::Domain& domain) {
-      return topolet_domain{static_cast<std::int32_t>(domain.kind), 0, block_.copy(domain.cpus),
+      return topolet_domain{values_.shown(AbiValues::kDomainKind, domain.kind), 0, block_.copy(domain.cpus),
                             block_.copy(domain.nodes)};
     });
   }
@@ -102,7 +103,8 @@ class TopologyCopier {
   }
   const topolet_cache* caches() {
     return copy_each<topolet_cache>(block_, machine_.caches, [this](const topology::Cache& cache) {
-      return topolet_cache{cache.level, static_cast<std::int32_t>(cache.kind), cache.bytes, block_.copy(cache.cpus)};
+      return topolet_cache{cache.level, values_.shown(AbiValues::kCacheKind, cache.kind), cache.bytes,
+                           block_.copy(cache.cpus)};
     });
   }
   const topolet_pci_bridge* pci_bridges() {
@@ -128,7 +130,7 @@ class TopologyCopier {
     return copy_each<topolet_os_device>(block_, machine_.os_devices, [this](const topology::OsDevice& device) {
       return topolet_os_device{block_.copy(device.name),
                                block_.copy(device.subtype),
-                               static_cast<std::int32_t>(device.kind),
+                               values_.shown(AbiValues::kOsDeviceKind, device.kind),
                                device.pci_device,
                                block_.copy(device.cpus),
                                block_.copy(device.nodes),
@@ -138,12 +140,13 @@ class TopologyCopier {
 
  private:
   LentBlock& block_;
+  ValueTranslator& values_;
   const topology::Topology& machine_;
 };
 
 /// A plugin knows three classes. One that nobody tells is neither Guaranteed nor does it need nothing.
-std::int32_t qos_of(placement::Qos qos) {
-  return static_cast<std::int32_t>(qos == placement::Qos::kUnknown ? placement::Qos::kBurstable : qos);
+std::int32_t qos_of(placement::Qos qos, ValueTranslator& values) {
+  return values.shown(AbiValues::kQos, qos == placement::Qos::kUnknown ? placement::Qos::kBurstable : qos);
 }
 
 /// Returns the variables as a process finds them: by name, and of those of one name the last.
@@ -153,7 +156,7 @@ std::map<std::string_view, std::string_view> canonical_env(const placement::Work
   return variables;
 }
 
-const topolet_demand* lend_demand(LentBlock& block, const placement::Demand& demand) {
+const topolet_demand* lend_demand(LentBlock& block, ValueTranslator& values, const placement::Demand& demand) {
   const auto* limits =
       copy_each<topolet_huge_page_limit>(block, demand.hugepage_limit_bytes, [&block](const auto& one) {
         return topolet_huge_page_limit{block.copy(one.first), one.second};
@@ -162,7 +165,7 @@ const topolet_demand* lend_demand(LentBlock& block, const placement::Demand& dem
       topolet_demand{sizeof(topolet_demand), demand.memory_request_estimated ? 1U : 0U, demand.cpu_request_milli,
                      demand.cpu_limit_milli, demand.memory_request_bytes, demand.memory_limit_bytes, limits,
                      static_cast<std::uint32_t>(demand.hugepage_limit_bytes.size()), sizeof(topolet_huge_page_limit),
-                     static_cast<std::int32_t>(demand.cpu_request_certainty), 0});
+                     values.shown(AbiValues::kCertainty, demand.cpu_request_certainty), 0});
 }
 
 std::uint32_t flags_of(const placement::LedgerEntry& entry) {
@@ -175,20 +178,20 @@ std::uint32_t flags_of(const placement::LedgerEntry& entry) {
 /// and the annotations of all have the same keys.
 class EntryCopier {
  public:
-  explicit EntryCopier(LentBlock& block) : block_(block) {}
+  EntryCopier(LentBlock& block, ValueTranslator& values) : block_(block), values_(values) {}
 
   /// The entries must live as long as this object.
   topolet_ledger_entry copy(const placement::LedgerEntry& entry) {
     const placement::Placement& placement = entry.placement;
     if (last_ == nullptr || last_->placement.cpus != placement.cpus) cpus_ = block_.copy(placement.cpus);
-    if (last_ == nullptr || last_->demand != entry.demand) demand_ = lend_demand(block_, entry.demand);
+    if (last_ == nullptr || last_->demand != entry.demand) demand_ = lend_demand(block_, values_, entry.demand);
     last_ = &entry;
     return {block_.copy(entry.key.pod_uid),
             block_.copy(entry.key.name),
             entry.key.attempt,
-            qos_of(entry.qos),
-            static_cast<std::int32_t>(placement.mode),
-            flags_of(entry),
+            qos_of(entry.qos, values_),
+            values_.shown(AbiValues::kMode, placement.mode),
+            values_.shown_flags(AbiValues::kEntryFlags, flags_of(entry)),
             cpus_,
             block_.copy(placement.withheld),
             block_.copy(placement.mems),
@@ -245,6 +248,7 @@ class EntryCopier {
   };
 
   LentBlock& block_;
+  ValueTranslator& values_;
   const placement::LedgerEntry* last_ = nullptr;
   topolet_set cpus_{};
   const topolet_demand* demand_ = nullptr;
@@ -256,10 +260,10 @@ class EntryCopier {
 
 topolet_str view_of(std::string_view text) { return {text.data(), text.size()}; }
 
-AbiTopology::AbiTopology(std::shared_ptr<const topology::Topology> topology)
-    : topology_(topology ? std::move(topology) : std::make_shared<const topology::Topology>()) {
+AbiTopology::AbiTopology(std::shared_ptr<const topology::Topology> topology, const KnownValues& known)
+    : topology_(topology ? std::move(topology) : std::make_shared<const topology::Topology>()), values_(known) {
   const topology::Topology& machine = *topology_;
-  TopologyCopier copy(block_, machine);
+  TopologyCopier copy(block_, values_, machine);
   view_ = block_.copy_struct(topolet_topology{sizeof(topolet_topology),
                                               machine.distances_known ? 1U : 0U,
                                               machine.generation,
@@ -302,8 +306,9 @@ AbiTopology::AbiTopology(std::shared_ptr<const topology::Topology> topology)
   block_.seal();
 }
 
-AbiLedger::AbiLedger(const placement::LedgerSnapshot& ledger, const AbiTopology& topology, const LentMemory& memory)
-    : topology_(topology.topology()), demands_(*topology_), contents_(memory), list_(memory) {
+AbiLedger::AbiLedger(const placement::LedgerSnapshot& ledger, const AbiTopology& topology, const LentMemory& memory,
+                     const KnownValues& known)
+    : topology_(topology.topology()), demands_(*topology_), values_(known), contents_(memory), list_(memory) {
   copy_entries(ledger.entries);
   contents_.seal();
   fill_list(ledger);
@@ -335,7 +340,8 @@ void AbiLedger::copy_entries(const placement::LedgerEntries& entries) {
 
 void AbiLedger::copy_contents_anew() {
   if (contents_.used_bytes() > 0) contents_.clear();
-  EntryCopier copier(contents_);
+  values_.clear();
+  EntryCopier copier(contents_, values_);
   for (std::size_t i = 0; i < entries_.size(); ++i) entries_[i] = copier.copy(*containers_[i]);
   live_bytes_ = contents_.used_bytes();
 }
@@ -363,7 +369,7 @@ void AbiLedger::replace_entries(const placement::LedgerEntries& entries) {
   shown.reserve(positions.size());
   placement::LedgerEntries gone;
   placement::LedgerEntries fresh;
-  EntryCopier copier(contents_);
+  EntryCopier copier(contents_, values_);
   std::size_t at = 0;
   for (std::size_t i = 0; i < positions.size(); ++i) {
     const placement::LedgerEntries::Shared& container = entries.shared()[i];
@@ -410,7 +416,7 @@ void AbiLedger::retire() {
   list_.retire();
 }
 
-const topolet_workload* lend_workload(LentBlock& block, const placement::Workload& workload,
+const topolet_workload* lend_workload(LentBlock& block, ValueTranslator& values, const placement::Workload& workload,
                                       const std::string& container_id, bool with_env) {
   return block.copy_struct(topolet_workload{
       sizeof(topolet_workload),
@@ -421,9 +427,9 @@ const topolet_workload* lend_workload(LentBlock& block, const placement::Workloa
       block.copy(workload.key.sandbox_id),
       block.copy(workload.key.name),
       block.copy(workload.runtime_handler),
-      qos_of(workload.qos),
+      qos_of(workload.qos, values),
       0,
-      lend_demand(block, workload.demand),
+      lend_demand(block, values, workload.demand),
       block.copy(workload.kubelet_cpus),
       block.copy(workload.kubelet_mems),
       block.copy(workload.devices),
@@ -433,7 +439,7 @@ const topolet_workload* lend_workload(LentBlock& block, const placement::Workloa
       block.copy_pairs(workload.pod_annotations),
       block.copy_pairs(workload.annotations),
       block.copy_pairs(workload.settings),
-      workload.pod_demand ? lend_demand(block, *workload.pod_demand) : nullptr,
+      workload.pod_demand ? lend_demand(block, values, *workload.pod_demand) : nullptr,
       block.copy(workload.pod_nodes),
       block.copy(workload.used_devices),
       block.copy_pairs(workload.tags),
@@ -442,42 +448,52 @@ const topolet_workload* lend_workload(LentBlock& block, const placement::Workloa
 }
 
 AbiRequest::AbiRequest(const placement::PolicyRequest& request, std::shared_ptr<const AbiTopology> topology,
-                       LentMemory memory)
-    : AbiRequest(request, topology, std::make_shared<AbiLedger>(request.ledger, *topology, memory), memory) {}
+                       LentMemory memory, const KnownValues& known)
+    : AbiRequest(request, topology, std::make_shared<AbiLedger>(request.ledger, *topology, memory, known), memory,
+                 known) {}
 
 AbiRequest::AbiRequest(const placement::PolicyRequest& request, std::shared_ptr<const AbiTopology> topology,
-                       std::shared_ptr<AbiLedger> ledger, LentMemory memory)
-    : request_(request), topology_(std::move(topology)), ledger_(std::move(ledger)), block_(std::move(memory)) {
-  view_ = block_.copy_struct(
-      topolet_request{sizeof(topolet_request),
-                      request.exclusive ? 1U : 0U,
-                      request.exclusive ? request.exclusive_cpus : 0,
-                      count_of(request.candidates),
-                      copy_candidates(),
-                      sizeof(topolet_candidate),
-                      static_cast<std::int32_t>(request.occasion),
-                      lend_workload(block_, request.workload, request.container_id, true),
-                      &topology_->view(),
-                      &ledger_->view(),
-                      static_cast<std::int32_t>(request.mode()),
-                      flags_of(request),
-                      request.exclusive ? static_cast<std::int32_t>(request.from) : TOPOLET_CPUS_FROM_POOL,
-                      why_shared_of(request),
-                      block_.copy(request.had.cpus),
-                      block_.copy(request.had.withheld),
-                      block_.copy(request.had.mems),
-                      block_.copy(request.keep),
-                      request.min_shared_cpus,
-                      0,
-                      nullptr});
+                       std::shared_ptr<AbiLedger> ledger, LentMemory memory, const KnownValues& known)
+    : request_(request),
+      topology_(std::move(topology)),
+      ledger_(std::move(ledger)),
+      values_(known),
+      block_(std::move(memory)) {
+  const placement::CpuSource from = request.exclusive ? request.from : placement::CpuSource::kPool;
+  view_ =
+      block_.copy_struct(topolet_request{sizeof(topolet_request),
+                                         request.exclusive ? 1U : 0U,
+                                         request.exclusive ? request.exclusive_cpus : 0,
+                                         count_of(request.candidates),
+                                         copy_candidates(),
+                                         sizeof(topolet_candidate),
+                                         values_.shown(AbiValues::kOccasion, request.occasion),
+                                         lend_workload(block_, values_, request.workload, request.container_id, true),
+                                         &topology_->view(),
+                                         &ledger_->view(),
+                                         values_.shown(AbiValues::kMode, request.mode()),
+                                         values_.shown_flags(AbiValues::kRequestFlags, flags_of(request)),
+                                         values_.shown(AbiValues::kCpuSource, from),
+                                         values_.shown(AbiValues::kWhyShared, why_shared_of(request)),
+                                         block_.copy(request.had.cpus),
+                                         block_.copy(request.had.withheld),
+                                         block_.copy(request.had.mems),
+                                         block_.copy(request.keep),
+                                         request.min_shared_cpus,
+                                         0,
+                                         nullptr});
   block_.seal();
+}
+
+std::uint32_t AbiRequest::newest_minor() const {
+  return std::max({values_.newest_minor(), ledger_->newest_minor(), topology_->newest_minor()});
 }
 
 const topolet_candidate* AbiRequest::copy_candidates() {
   const CpuSet usable = request_.usable();
   const CpuSet pool = request_.shared_cpus();
   return copy_each<topolet_candidate>(block_, request_.candidates, [&](const placement::Candidate& candidate) {
-    return topolet_candidate{static_cast<std::int32_t>(candidate.kind),
+    return topolet_candidate{values_.shown(AbiValues::kDomainKind, candidate.kind),
                              candidate.is_domain ? 1U : 0U,
                              block_.copy(candidate.nodes),
                              block_.copy(candidate.cpus),

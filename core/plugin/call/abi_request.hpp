@@ -11,6 +11,7 @@
 
 #include "core/placement/node_demand.hpp"
 #include "core/placement/policy.hpp"
+#include "core/plugin/call/values_by_minor.hpp"
 #include "core/plugin/guard/lent_block.hpp"
 
 namespace topolet::plugin {
@@ -21,17 +22,19 @@ topolet_str view_of(std::string_view text);
 class AbiTopology {
  public:
   /// A null topology is shown as an empty machine.
-  explicit AbiTopology(std::shared_ptr<const topology::Topology> topology);
+  explicit AbiTopology(std::shared_ptr<const topology::Topology> topology, const KnownValues& known = {});
   AbiTopology(const AbiTopology&) = delete;
   AbiTopology& operator=(const AbiTopology&) = delete;
 
   const topolet_topology& view() const { return *view_; }
+  std::uint32_t newest_minor() const { return values_.newest_minor(); }
   const std::shared_ptr<const topology::Topology>& topology() const { return topology_; }
   /// Checks all of it: a plugin can make the pages writable. Safe from any thread.
   LentState check() const { return block_.check_once(); }
 
  private:
   std::shared_ptr<const topology::Topology> topology_;
+  ValueTranslator values_;
   LentBlock block_{{.guard = LentGuard::kReadOnly}};
   const topolet_topology* view_;
 };
@@ -39,7 +42,8 @@ class AbiTopology {
 /// A ledger as C structs.
 class AbiLedger {
  public:
-  AbiLedger(const placement::LedgerSnapshot& ledger, const AbiTopology& topology, const LentMemory& memory = {});
+  AbiLedger(const placement::LedgerSnapshot& ledger, const AbiTopology& topology, const LentMemory& memory = {},
+            const KnownValues& known = {});
   AbiLedger(const AbiLedger&) = delete;
   AbiLedger& operator=(const AbiLedger&) = delete;
 
@@ -52,6 +56,8 @@ class AbiLedger {
 
   /// Until the next update.
   const topolet_ledger& view() const { return *view_; }
+  /// Also of containers that were shown a while ago.
+  std::uint32_t newest_minor() const { return values_.newest_minor(); }
   // See LentBlock. Once it is not intact, it is of no use any more.
   LentState check() const;
   bool is_intact() const { return contents_.is_intact() && list_.is_intact(); }
@@ -75,6 +81,7 @@ class AbiLedger {
   std::vector<placement::LedgerEntries::Shared> containers_;
   std::vector<topolet_ledger_entry> entries_;  ///< what is shown of them, pointing into contents_
   placement::NodeDemands demands_;
+  ValueTranslator values_;
   LentBlock contents_;
   std::size_t live_bytes_ = 0;  ///< of contents_, when it held nothing else for the last time
   LentBlock list_;              ///< the entries and the rest of the ledger
@@ -83,7 +90,7 @@ class AbiLedger {
 
 /// A workload as C structs, in this block. `container_id`: the runtime's. Without `with_env`, its environment is not
 /// copied.
-const topolet_workload* lend_workload(LentBlock& block, const placement::Workload& workload,
+const topolet_workload* lend_workload(LentBlock& block, ValueTranslator& values, const placement::Workload& workload,
                                       const std::string& container_id, bool with_env);
 
 /// One PolicyRequest as C structs, made once for all plugins and calls of a decision. Borrows the request, which must
@@ -91,14 +98,16 @@ const topolet_workload* lend_workload(LentBlock& block, const placement::Workloa
 class AbiRequest {
  public:
   AbiRequest(const placement::PolicyRequest& request, std::shared_ptr<const AbiTopology> topology,
-             std::shared_ptr<AbiLedger> ledger, LentMemory memory);
+             std::shared_ptr<AbiLedger> ledger, LentMemory memory, const KnownValues& known = {});
   /// Makes its own ledger.
   AbiRequest(const placement::PolicyRequest& request, std::shared_ptr<const AbiTopology> topology,
-             LentMemory memory = {});
+             LentMemory memory = {}, const KnownValues& known = {});
   AbiRequest(const AbiRequest&) = delete;
   AbiRequest& operator=(const AbiRequest&) = delete;
 
   const topolet_request& view() const { return *view_; }
+  /// With the topology and the ledger.
+  std::uint32_t newest_minor() const;
   const placement::PolicyRequest& request() const { return request_; }
   const AbiLedger& ledger() const { return *ledger_; }
   const AbiTopology& topology() const { return *topology_; }
@@ -112,6 +121,7 @@ class AbiRequest {
   const placement::PolicyRequest& request_;
   const std::shared_ptr<const AbiTopology> topology_;
   const std::shared_ptr<AbiLedger> ledger_;
+  ValueTranslator values_;
   LentBlock block_;
   const topolet_request* view_;
 };

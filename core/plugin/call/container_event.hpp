@@ -37,23 +37,6 @@ struct ContainerEvent {
   bool adopted = false;                        ///< it was found, such as after a restart
 };
 
-/// The minor version of the ABI in which plugins hear of a kind first. One of an earlier minor is not told of it.
-constexpr std::uint32_t first_minor_of(ContainerEvent::Kind kind) {
-  switch (kind) {
-    case ContainerEvent::Kind::kPlaced:
-    case ContainerEvent::Kind::kStarted:
-    case ContainerEvent::Kind::kMoved:
-    case ContainerEvent::Kind::kResized:
-    case ContainerEvent::Kind::kReleased:
-    case ContainerEvent::Kind::kExited:
-    case ContainerEvent::Kind::kPodRemoved:
-    case ContainerEvent::Kind::kDenied:
-    case ContainerEvent::Kind::kUnpinned:
-      return 0;
-  }
-  return UINT32_MAX;  // a kind that no minor has
-}
-
 /// The state that a tick sees.
 struct TickSnapshot {
   std::shared_ptr<const topology::Topology> topology;

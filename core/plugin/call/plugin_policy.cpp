@@ -349,7 +349,7 @@ CallResult<std::vector<NodeSet>> PluginPolicy::propose(const AbiRequest& request
 
 CallResult<placement::Pick> PluginPolicy::pick(const AbiRequest& request, std::size_t candidate, const CpuSet& usable,
                                                std::size_t count, topolet_pick_stage stage, const CpuSet& chosen) {
-  if (!has(kPick)) return placement::Pick();
+  if (!has(kPick) || !known_.has(AbiValues::kPickStage, stage)) return placement::Pick();
   PickReply reply{{begin_call()}, codes_, request.request().ledger};
   const auto* pick_request = arguments_->copy_struct(topolet_pick_request{
       sizeof(topolet_pick_request), static_cast<std::uint32_t>(candidate), &request.view(), arguments_->copy(usable),
@@ -362,10 +362,11 @@ CallResult<placement::Adjustment> PluginPolicy::adjust(const AbiRequest& request
                                                        const placement::ChosenPlacement& chosen) {
   if (!has(kAdjust)) return placement::Adjustment();
   AdjustReply reply{{begin_call()}, name_, *request.topology().topology()};
+  ValueTranslator values(known_);
   const placement::Placement& placement = chosen.placement;
   const auto* adjust_request = arguments_->copy_struct(topolet_adjust_request{
       sizeof(topolet_adjust_request), static_cast<std::uint32_t>(chosen.candidate), &request.view(),
-      static_cast<std::int32_t>(placement.mode), static_cast<std::int32_t>(asks_for(request.request())),
+      values.shown(AbiValues::kMode, placement.mode), values.shown(AbiValues::kAsks, asks_for(request.request())),
       arguments_->copy(placement.cpus), arguments_->copy(placement.withheld), arguments_->copy(chosen.memory)});
   if (const CallStatus asked = call(kAdjust, adjust_request, reply, shown_of(request)); !asked) return asked.failure();
   warn_of_search_paths(reply.adjustment.added);
@@ -386,12 +387,13 @@ void PluginPolicy::warn_of_search_paths(const placement::AddedFields& added) {
 CallStatus PluginPolicy::notify(const ContainerEvent& container_event, const AbiTopology& topology) {
   if (!hears_of(container_event.kind)) return {};
   SinkReply reply{begin_call()};
+  ValueTranslator values(known_);
   topolet_event event{};
   event.struct_size = sizeof(event);
   event.kind = static_cast<std::int32_t>(container_event.kind);
-  event.workload = lend_workload(*arguments_, container_event.workload, container_event.container_id, false);
-  event.mode = static_cast<std::int32_t>(container_event.placement.mode);
-  event.flags = flags_of(container_event);
+  event.workload = lend_workload(*arguments_, values, container_event.workload, container_event.container_id, false);
+  event.mode = values.shown(AbiValues::kMode, container_event.placement.mode);
+  event.flags = values.shown_flags(AbiValues::kEventFlags, flags_of(container_event));
   event.cpus = arguments_->copy(container_event.placement.cpus);
   event.withheld = arguments_->copy(container_event.placement.withheld);
   event.mems = arguments_->copy(container_event.placement.mems);

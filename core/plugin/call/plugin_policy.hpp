@@ -25,6 +25,7 @@
 #include "core/plugin/call/container_event.hpp"
 #include "core/plugin/call/plugin_host.hpp"
 #include "core/plugin/call/sink_replies.hpp"
+#include "core/plugin/call/values_by_minor.hpp"
 
 namespace topolet::plugin {
 
@@ -51,15 +52,17 @@ class PluginPolicy final {
   /// From now on the plugin crashes where it writes to the arguments of a call, instead of losing its vote. Before the
   /// first call.
   void lend_read_only() { arguments_.emplace(LentMemory{.guard = LentGuard::kReadOnly}); }
-  /// From now on it is told only what a plugin of this minor version of the ABI knows. Before the first call.
-  void speak(std::uint32_t abi_minor) { abi_minor_ = abi_minor; }
+  /// From now on it is told only what a plugin that knows these values can understand. Before the first call.
+  void speak(const KnownValues& known) { known_ = known; }
+  /// Requests, ledgers and topologies that it is shown must be made for these.
+  const KnownValues& known() const { return known_; }
   /// From now on each call is followed by a check of the topology, too, which is large.
   void watch_topology() { watches_topology_ = true; }
 
   /// One verdict per candidate; the plugin abstains where it says nothing.
   CallResult<std::vector<placement::Verdict>> score(const AbiRequest& request);
   CallResult<std::vector<NodeSet>> propose(const AbiRequest& request);
-  /// `chosen`: with TOPOLET_PICK_REVIEW.
+  /// `chosen`: with TOPOLET_PICK_REVIEW. Nothing if it does not know the stage.
   CallResult<placement::Pick> pick(const AbiRequest& request, std::size_t candidate, const CpuSet& usable,
                                    std::size_t count, topolet_pick_stage stage = TOPOLET_PICK_CHOOSE,
                                    const CpuSet& chosen = {});
@@ -70,7 +73,9 @@ class PluginPolicy final {
     return struct_of(capabilities_, capability) != nullptr;
   }
   bool handles_events() const { return has(kEvents); }
-  bool hears_of(ContainerEvent::Kind kind) const { return handles_events() && first_minor_of(kind) <= abi_minor_; }
+  bool hears_of(ContainerEvent::Kind kind) const {
+    return handles_events() && known_.has(AbiValues::kEventKind, static_cast<std::int32_t>(kind));
+  }
   /// OK if it does not hear of such events.
   CallStatus notify(const ContainerEvent& container_event, const AbiTopology& topology);
 
@@ -142,7 +147,7 @@ class PluginPolicy final {
   /// The arguments of the running call, filled anew for each. No other plugin is ever lent this memory.
   std::optional<LentBlock> arguments_{std::in_place};
   bool watches_topology_ = false;
-  std::uint32_t abi_minor_ = TOPOLET_ABI_MINOR;
+  KnownValues known_;
 };
 
 }  // namespace topolet::plugin

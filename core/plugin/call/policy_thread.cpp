@@ -130,60 +130,62 @@ class PolicyThread::GuardedPolicy final : public placement::Policy {
 
   Result<std::vector<placement::Verdict>> score(const placement::PolicyRequest& request) override {
     return ask<std::vector<placement::Verdict>>(kScore, "score the candidates",
-                                                [&] { return plugin_->score(run_.shown.request(request, name_)); });
+                                                [&] { return plugin_->score(shown(request)); });
   }
 
   Result<std::vector<NodeSet>> propose(const placement::PolicyRequest& request) override {
     // Most plugins propose nothing, and are not entered for it.
     if (plugin_ != nullptr && !plugin_->has(kPropose)) return std::vector<NodeSet>();
-    return ask<std::vector<NodeSet>>(kPropose, "propose nodes",
-                                     [&] { return plugin_->propose(run_.shown.request(request, name_)); });
+    return ask<std::vector<NodeSet>>(kPropose, "propose nodes", [&] { return plugin_->propose(shown(request)); });
   }
 
   Result<placement::Pick> pick(const placement::PolicyRequest& request, std::size_t candidate, const CpuSet& usable,
                                std::size_t count) override {
-    return ask<placement::Pick>(kPick, "pick CPUs", [&] {
-      return plugin_->pick(run_.shown.request(request, name_), candidate, usable, count);
-    });
+    return ask<placement::Pick>(kPick, "pick CPUs",
+                                [&] { return plugin_->pick(shown(request), candidate, usable, count); });
   }
 
   Result<placement::Pick> order_pick(const placement::PolicyRequest& request, std::size_t candidate,
                                      const CpuSet& usable, std::size_t count) override {
     return ask<placement::Pick>(kPick, "order the CPUs", [&] {
-      return plugin_->pick(run_.shown.request(request, name_), candidate, usable, count, TOPOLET_PICK_ORDER);
+      return plugin_->pick(shown(request), candidate, usable, count, TOPOLET_PICK_ORDER);
     });
   }
 
   Result<placement::Pick> review_pick(const placement::PolicyRequest& request, std::size_t candidate,
                                       const CpuSet& usable, const CpuSet& chosen) override {
     return ask<placement::Pick>(kPick, "review the CPUs", [&] {
-      return plugin_->pick(run_.shown.request(request, name_), candidate, usable, request.exclusive_cpus,
-                           TOPOLET_PICK_REVIEW, chosen);
+      return plugin_->pick(shown(request), candidate, usable, request.exclusive_cpus, TOPOLET_PICK_REVIEW, chosen);
     });
   }
 
   Result<placement::Adjustment> adjust(const placement::PolicyRequest& request,
                                        const placement::ChosenPlacement& chosen) override {
     return ask<placement::Adjustment>(kAdjust, "adjust the container",
-                                      [&] { return plugin_->adjust(run_.shown.request(request, name_), chosen); });
+                                      [&] { return plugin_->adjust(shown(request), chosen); });
   }
 
   std::chrono::microseconds time_spent() const override { return time_spent_; }
 
   Status notify(const ContainerEvent& container_event) {
     return ask<void>(kEvents, "hear of an event", [&] {
-      return plugin_->notify(container_event, *run_.shown.cache().topology(container_event.topology));
+      return plugin_->notify(container_event, *run_.shown.cache().topology(container_event.topology, plugin_->known()));
     });
   }
 
   Result<TickAnswer> tick(const TickSnapshot& tick, std::chrono::milliseconds now) {
     return ask<TickAnswer>(kTick, "look at the containers", [&] {
-      const std::shared_ptr<const AbiTopology> topology = run_.shown.cache().topology(tick.topology);
-      return plugin_->tick(tick, *topology, run_.shown.ledger(tick.ledger, *topology, name_), now);
+      const std::shared_ptr<const AbiTopology> topology = run_.shown.cache().topology(tick.topology, plugin_->known());
+      const AbiLedger& ledger = run_.shown.ledger(tick.ledger, *topology, name_, plugin_->known());
+      return plugin_->tick(tick, *topology, ledger, now);
     });
   }
 
  private:
+  const AbiRequest& shown(const placement::PolicyRequest& request) {
+    return run_.shown.request(request, name_, plugin_->known());
+  }
+
   /// Once it must not be asked, it is not asked again in this run. Where it has nothing to say anyway, it does not
   /// matter that it is late.
   template <class T, class Capability, class Asking>
@@ -228,7 +230,7 @@ class PolicyThread::GuardedPolicy final : public placement::Policy {
   template <class T, class Asking>
   CallResult<T> ask_apart(const char* function, Asking& asking) {
     plugin_->watch_topology();
-    if (run_.shown.were_written_by(name_)) {
+    if (run_.shown.were_written_by(name_, plugin_->known())) {
       return CallFailure{CallFault::kWroteToLent,
                          fmt::format("{}: was not asked to {}: it wrote to memory that it was lent to read when its "
                                      "earlier call had returned",

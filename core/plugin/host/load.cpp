@@ -279,12 +279,14 @@ Result<std::shared_ptr<PluginPolicy>> PluginLibrary::create(
   auto host = std::make_unique<PluginHost>(id_, std::move(log), std::move(context.state));
   LentBlock shown({.guard = context.guard});
   std::optional<AbiTopology> shown_machine;
-  if (context.machine != nullptr) shown_machine.emplace(std::move(context.machine));
+  const KnownValues known(*context.values, abi_minor());
+  if (context.machine != nullptr) shown_machine.emplace(std::move(context.machine), known);
   const topolet_kvs shown_options = shown.copy_pairs(*options);
   const topolet_kvs configuration = shown.copy_pairs(context.configuration);
   const auto* request = shown.copy_struct(topolet_create_request{
-      sizeof(topolet_create_request), context.purpose, host->view(), shown_options, configuration,
-      shown_machine ? &shown_machine->view() : nullptr, static_cast<std::uint32_t>(context.deadline.count()), 0});
+      sizeof(topolet_create_request), known.shown(AbiValues::kPurpose, context.purpose), host->view(), shown_options,
+      configuration, shown_machine ? &shown_machine->view() : nullptr,
+      static_cast<std::uint32_t>(context.deadline.count()), 0});
   shown.seal();
   CreateReply creation{{host->call_abandoned()}};
   const topolet_error_sink* const sink = host->sinks().of(creation);
@@ -307,7 +309,7 @@ Result<std::shared_ptr<PluginPolicy>> PluginLibrary::create(
   }
   if (instance == nullptr) return Error{Code::kInternal, fmt::format("plugin {}: create returned no instance", id_)};
   auto policy = PluginPolicy::wrap(id_, std::move(host), instance);
-  if (policy) (*policy)->speak(abi_minor());
+  if (policy) (*policy)->speak(known);
   if (policy && shown.check() != LentState::kIntact) {
     return Error{Code::kInternal,
                  fmt::format("plugin {}: create wrote to memory that it was lent to read (its options)", id_)};

@@ -33,7 +33,8 @@ struct CreateContext {
   LentGuard guard = LentGuard::kCompared;                    ///< of what is shown to create()
   std::shared_ptr<const topology::Topology> machine = nullptr;  ///< to judge options by; null: not known
   topolet_purpose purpose = TOPOLET_PURPOSE_RUN;
-  std::chrono::milliseconds deadline{0};  ///< after which create() is given up; 0: never
+  std::chrono::milliseconds deadline{0};          ///< after which create() is given up; 0: never
+  const ValuesByMinor* values = &kValuesByMinor;  ///< decides what a plugin of its minor is shown
 };
 
 /// A loaded library: what it says about itself, and how instances are created. Immutable.
