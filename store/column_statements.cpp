@@ -13,7 +13,7 @@ std::string insert_or_replace(const ColumnStatements::Target& target, const Colu
   std::string names;
   std::string marks;
   for (const auto& [name, value] : columns) {
-    names += ", " + name;
+    names += ", " + target.name_of(name);
     marks += ", ?";
   }
   return fmt::format("INSERT OR REPLACE INTO {} ({}{}) VALUES (?{})", target.table, target.key, names, marks);
@@ -22,7 +22,7 @@ std::string insert_or_replace(const ColumnStatements::Target& target, const Colu
 std::string update_columns(const ColumnStatements::Target& target, const Columns& columns) {
   std::string sets;
   for (std::size_t i = 0; i < columns.size(); ++i) {
-    sets += fmt::format("{}{} = ?{}", i == 0 ? "" : ", ", columns[i].first, i + 2);
+    sets += fmt::format("{}{} = ?{}", i == 0 ? "" : ", ", target.name_of(columns[i].first), i + 2);
   }
   return fmt::format("UPDATE {} SET {} WHERE {} = ?1", target.table, sets, target.key);
 }

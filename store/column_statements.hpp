@@ -19,6 +19,10 @@ class ColumnStatements {
     const char* table;
     const char* key;
     const char* purpose;
+    /// The name of a column in the table; null: its own.
+    std::string (*name_in_table)(const std::string& column) = nullptr;
+
+    std::string name_of(const std::string& column) const { return name_in_table ? name_in_table(column) : column; }
   };
 
   /// Writes a row in the place of the one that has this key.

@@ -107,6 +107,43 @@ ALTER TABLE allocation ADD COLUMN last_move TEXT NOT NULL DEFAULT '';
 ALTER TABLE pod ADD COLUMN waiting TEXT NOT NULL DEFAULT '';
 )sql";
 
+/// Stores the CPUs of all containers that run on the whole pool once. The rows of allocations refer to that, and a view
+/// in the place of the table shows each of them whole.
+constexpr const char* kWholePoolV17 = R"sql(
+CREATE TABLE whole_pool (
+  id INTEGER PRIMARY KEY CHECK (id = 1),
+  cpus TEXT NOT NULL,
+  vacating TEXT NOT NULL,
+  generation INTEGER NOT NULL
+) STRICT;
+DROP VIEW live;
+DROP VIEW current_placements;
+ALTER TABLE allocation RENAME TO allocation_row;
+ALTER TABLE allocation_row RENAME COLUMN cpus TO own_cpus;
+ALTER TABLE allocation_row RENAME COLUMN vacating TO own_vacating;
+ALTER TABLE allocation_row RENAME COLUMN generation TO own_generation;
+ALTER TABLE allocation_row ADD COLUMN shares_pool_row INTEGER NOT NULL DEFAULT 0;
+CREATE VIEW allocation AS
+SELECT r.*,
+       coalesce((SELECT w.cpus FROM whole_pool w WHERE r.shares_pool_row), r.own_cpus) AS cpus,
+       coalesce((SELECT w.vacating FROM whole_pool w WHERE r.shares_pool_row), r.own_vacating) AS vacating,
+       coalesce((SELECT max(w.generation, r.own_generation) FROM whole_pool w WHERE r.shares_pool_row),
+                r.own_generation) AS generation
+FROM allocation_row r;
+CREATE VIEW live AS SELECT decision, state, container_id, cpus, pending_since_ms FROM allocation;
+CREATE VIEW current_placements AS
+SELECT d.pod_namespace AS namespace, d.pod_name AS pod, d.container, d.attempt, a.container_id, a.state,
+       CASE WHEN d.mode <> 'exclusive' THEN d.mode WHEN a.overruled <> '' THEN 'overruled'
+            WHEN a.seen_on <> '' THEN 'drifted' WHEN a.overlapped <> '' THEN 'overlapped' ELSE d.mode END AS mode,
+       a.cpus, d.withheld, d.mems, strftime('%Y-%m-%dT%H:%M:%fZ', d.at_ms / 1000.0, 'unixepoch') AS since, d.reason,
+       d.decision, a.seen_on, a.overlapped,
+       coalesce(strftime('%Y-%m-%dT%H:%M:%fZ', json_extract(nullif(a.overruled, ''), '$.since_ms') / 1000.0,
+                         'unixepoch'), '') AS overruled_since,
+       coalesce(json_extract(nullif(a.stuck, ''), '$.cpus'), '') AS stuck_on
+FROM allocation a CROSS JOIN decided d USING (decision)
+ORDER BY d.pod_namespace, d.pod_name, d.container, d.attempt;
+)sql";
+
 }  // namespace
 
 const std::vector<Migration>& migrations() {
@@ -118,7 +155,7 @@ const std::vector<Migration>& migrations() {
       {14, kRenamedV14},
       {15, kCompletedV15},
       {16, kColumnsV16},
-      {17, kColumnsV17},
+      {17, fmt::format("{}{}", kColumnsV17, kWholePoolV17)},
   };
   return kSteps;
 }

@@ -10,7 +10,7 @@
 
 namespace topolet::store {
 
-/// Reads rows of `allocation`, whose first column is the number of the decision.
+/// Reads rows of the view `allocation`, whose first column is the number of the decision.
 Result<std::vector<AllocationRow>> read_allocations(Statement& statement);
 /// Reads rows of `pod`.
 Result<std::vector<PodRow>> read_pods(Statement& statement);

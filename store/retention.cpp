@@ -226,7 +226,7 @@ Result<std::vector<std::int64_t>> marks_by_size(const Database& database) {
   auto statement = database.prepare(
       "SELECT max(at_ms) + 1 FROM (SELECT at_ms FROM ended ORDER BY at_ms LIMIT ?1) "
       "UNION SELECT max(at_ms) + 1 FROM (SELECT at_ms, holds FROM decided ORDER BY at_ms "
-      "LIMIT 5 * ?1 + (SELECT count(*) FROM allocation)) WHERE holds = 0 ORDER BY 1",
+      "LIMIT 5 * ?1 + (SELECT count(*) FROM allocation_row)) WHERE holds = 0 ORDER BY 1",
       kLook);
   if (!statement) return statement.error();
   if (Status bound = statement->bind(kDecisionsPerMark); !bound) return bound.error();

@@ -20,6 +20,13 @@ std::int64_t span_of(std::int64_t from_ms, std::int64_t until_ms) {
   return std::bit_width(static_cast<std::uint64_t>(std::max<std::int64_t>(1, until_ms - from_ms))) - 1;
 }
 
+/// The name in the table `allocation_row` of a column of the view `allocation`, which may show the row `whole_pool` in
+/// its place.
+std::string own_name(const std::string& column) {
+  const bool may_be_shared = column == "cpus" || column == "vacating" || column == "generation";
+  return may_be_shared ? "own_" + column : column;
+}
+
 Error no_allocation_error(std::int64_t decision) {
   return {Code::kNotFound, fmt::format("decision {} has no allocation: it was never made or has ended", decision)};
 }
@@ -334,14 +341,14 @@ Status SqliteStore::add(const OutcomeRow& row) {
 }
 
 Status SqliteStore::put_allocation(std::int64_t decision, const Columns& columns) {
-  constexpr ColumnStatements::Target kTarget{"allocation", "decision", "record an allocation"};
+  constexpr ColumnStatements::Target kTarget{"allocation_row", "decision", "record an allocation", &own_name};
   return in_transaction([&] {
     return explain_missing_decision(column_statements_.put(database_, kTarget, decision, columns), decision);
   });
 }
 
 Status SqliteStore::update_allocation(std::int64_t decision, const Columns& columns) {
-  constexpr ColumnStatements::Target kTarget{"allocation", "decision", "change an allocation"};
+  constexpr ColumnStatements::Target kTarget{"allocation_row", "decision", "change an allocation", &own_name};
   return in_transaction([&]() -> Status {
     if (Status set = column_statements_.update(database_, kTarget, decision, columns); !set) return set;
     return database_.changed_rows() == 0 ? Status(no_allocation_error(decision)) : Status();
@@ -367,6 +374,11 @@ Status SqliteStore::add(const PoolRow& row) {
                  fmt::format("generation {} has the pool '{}' already; '{}' needs a generation of its own",
                              row.generation, **known, cpus)};
   });
+}
+
+Status SqliteStore::put_whole_pool(const WholePoolRow& row) {
+  return in_transaction(
+      [&] { return statements_.set_whole_pool.run(row.cpus.to_string(), row.vacating.to_string(), row.generation); });
 }
 
 Status SqliteStore::add(const TopologyRow& row) {

@@ -53,6 +53,7 @@ class SqliteStore final : public Store {
   Status update_allocation(std::int64_t decision, const Columns& columns) override;
   Status count_repeat(std::int64_t decision, std::int64_t at_ms) override;
   Status add(const PoolRow& row) override;
+  Status put_whole_pool(const WholePoolRow& row) override;
   Status add(const TopologyRow& row) override;
   Status add(const SetupRow& row) override;
   Status set_generation(std::uint64_t generation) override;

@@ -21,7 +21,7 @@ Result<Statements> Statements::prepare(const Database& database) {
       {all.set_generation, "record the generation", "UPDATE boot SET generation = max(generation, ?2) WHERE boot = ?1"},
       {all.find_boot, "find this boot", "SELECT boot FROM boot WHERE boot_id = ?1"},
       {all.find_other_boots, "find the allocations from before the reboot",
-       "SELECT decision FROM allocation CROSS JOIN decided USING (decision) WHERE boot <> ?1"},
+       "SELECT decision FROM allocation_row CROSS JOIN decided USING (decision) WHERE boot <> ?1"},
       {all.forget_other_pods, "forget the pods from before the reboot", "DELETE FROM pod WHERE boot <> ?1"},
 
       {all.add_decided, "add a decision",
@@ -49,7 +49,9 @@ Result<Statements> Statements::prepare(const Database& database) {
        "INSERT INTO pool_version (generation, boot, at_ms, cpus, free_reserved, free_isolated, caused_by, cause) "
        "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)"},
 
-      {all.remove_allocation, "remove an allocation", "DELETE FROM allocation WHERE decision = ?1"},
+      {all.set_whole_pool, "record the CPUs of the whole pool",
+       "INSERT OR REPLACE INTO whole_pool (id, cpus, vacating, generation) VALUES (1, ?1, ?2, ?3)"},
+      {all.remove_allocation, "remove an allocation", "DELETE FROM allocation_row WHERE decision = ?1"},
       {all.remove_pod, "forget a pod", "DELETE FROM pod WHERE sandbox_id = ?1"},
       {all.remove_capacity, "forget a reported capacity", "DELETE FROM reported_capacity WHERE node = ?1"},
 

@@ -29,6 +29,7 @@ struct Statements {
   Statement add_repeat;
   Statement add_pool;
 
+  Statement set_whole_pool;
   Statement remove_allocation;
   Statement remove_pod;
   Statement remove_capacity;

@@ -109,6 +109,13 @@ struct PoolRow {
   std::string cause = {};  ///< "placed", "re-placed", "ended", "left", "machine", "started"
 };
 
+/// The CPUs of the containers that run on the whole pool, for all of them. There is one such row.
+struct WholePoolRow {
+  CpuSet cpus;
+  CpuSet vacating;  ///< CPUs that were in the pool, and that some of these containers may not have left yet
+  std::uint64_t generation = 0;
+};
+
 /// The machine, from a generation on.
 struct TopologyRow {
   std::uint64_t generation = 0;
@@ -157,7 +164,7 @@ using Value = std::variant<std::int64_t, std::string>;
 /// Columns to be written, by name. The names are the program's own, never input.
 using Columns = std::vector<std::pair<std::string, Value>>;
 
-/// The allocation of a decision, as a restarted daemon needs it: all columns of the table `allocation` but the number,
+/// The allocation of a decision, as a restarted daemon needs it: all columns of the view `allocation` but the number,
 /// by name.
 struct AllocationRow {
   std::int64_t decision = 0;
@@ -325,6 +332,8 @@ class Store {
   virtual Status count_repeat(std::int64_t decision, std::int64_t at_ms) = 0;
   /// Records the shared pool as it is from a generation on. ALREADY_EXISTS if that generation has another pool.
   virtual Status add(const PoolRow& row) = 0;
+  /// Sets the CPUs of all allocations whose rows share these, in the place of those before.
+  virtual Status put_whole_pool(const WholePoolRow& row) = 0;
   /// Records the machine, unless it is as it was recorded last in this boot.
   virtual Status add(const TopologyRow& row) = 0;
   /// Records a setup, unless one of that number was recorded before.

@@ -41,6 +41,9 @@ class RecordingStore final : public store::Store {
     return killed_() ? gone() : store_.count_repeat(decision, at_ms);
   }
   Status add(const store::PoolRow& row) override { return killed_() ? gone() : store_.add(row); }
+  Status put_whole_pool(const store::WholePoolRow& row) override {
+    return killed_() ? gone() : store_.put_whole_pool(row);
+  }
   Status add(const store::TopologyRow& row) override { return killed_() ? gone() : store_.add(row); }
   Status add(const store::SetupRow& row) override { return killed_() ? gone() : store_.add(row); }
   Status set_generation(std::uint64_t generation) override {

@@ -129,6 +129,8 @@ engine::Ledger ledger_with_containers(const topology::Topology& topology) {
   return ledger;
 }
 
+placement::Workload best_effort(const std::string& name) { return workload(name, 0, placement::Qos::kBestEffort); }
+
 std::vector<NamedWorkload> workloads_for(const MachineShape& shape) {
   const std::size_t nodes_with_gpus = (shape.nodes() + 1) / 2;
   std::vector<std::string> every_gpu;
@@ -147,7 +149,7 @@ std::vector<NamedWorkload> workloads_for(const MachineShape& shape) {
       {"shared, 250 m", workload("shared", 250, placement::Qos::kBurstable)},
       {"shared, 250 m, two GPUs",
        with_devices(workload("shared-gpus", 250, placement::Qos::kBurstable), {"/dev/g0", far_gpu})},
-      {"BestEffort", workload("besteffort", 0, placement::Qos::kBestEffort)},
+      {"BestEffort", best_effort("besteffort")},
   };
   NamedWorkload heavy{"exclusive, 2 CPUs, heavy", exclusive("heavy", 2)};
   heavy.workload.settings = SharedStringMap{{"cpu-profile", "heavy"}};

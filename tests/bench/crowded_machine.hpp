@@ -37,6 +37,9 @@ struct NamedWorkload {
   placement::Workload workload;
 };
 
+/// One that requests nothing and runs on the whole pool.
+placement::Workload best_effort(const std::string& name);
+
 /// Returns one workload of each kind that takes its own way through the plugins.
 std::vector<NamedWorkload> workloads_for(const MachineShape& shape);
 

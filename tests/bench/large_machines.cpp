@@ -298,11 +298,13 @@ simulate::Operation operation_for(const placement::Workload& workload) {
 /// The engine with an in-memory runtime and database; everything that it does counts, whatever the thread.
 class EngineUnderTest {
  public:
-  EngineUnderTest(const MachineShape& shape, const plugin::LoadedConfig& setup)
+  /// `on_whole_pool`: so many BestEffort containers besides.
+  EngineUnderTest(const MachineShape& shape, const plugin::LoadedConfig& setup, int on_whole_pool)
       : shape_(shape), setup_(setup), daemon_(setup_, runtime_, busy_) {
     if (const Status started = daemon_.start(machine({})); !started) throw std::runtime_error(started.error().message);
     const engine::Ledger wanted = ledger_with_containers(*machine_with_gpus(shape_));
     for (const auto& [key, allocation] : wanted.allocations()) create(allocation.workload);
+    for (int number = 0; number < on_whole_pool; ++number) create(best_effort(fmt::format("best-effort-{}", number)));
   }
 
   /// `workloads`: only those with this in their names; "machine" for its changes.
@@ -379,6 +381,7 @@ struct Arguments {
   std::string workloads;  ///< part of the name
   bool each = false;
   bool engine = true;
+  int on_whole_pool = 0;
   bool decisions = true;
   Limits limits;
 };
@@ -404,6 +407,8 @@ std::optional<Arguments> read_arguments(int argc, char** argv) {
   add("rounds", po::value(&arguments.limits.rounds)->default_value(200), "of each measurement, at most");
   add("seconds", po::value(&arguments.limits.seconds)->default_value(0.5), "of CPU time for each measurement");
   add("each", po::bool_switch(&arguments.each), "a table for each set of options and workload, not only the worst");
+  add("best-effort", po::value(&arguments.on_whole_pool)->default_value(0),
+      "so many containers besides that run on the whole pool, for the engine");
   add("no-engine", "decisions only");
   add("no-decisions", "the engine only");
   po::variables_map given;
@@ -472,7 +477,7 @@ void measure_machine(const MachineShape& shape, const Arguments& arguments) {
     }
     if (!arguments.engine) continue;
     Samples samples;
-    EngineUnderTest(shape, setup).measure(arguments.limits, arguments.workloads, samples);
+    EngineUnderTest(shape, setup, arguments.on_whole_pool).measure(arguments.limits, arguments.workloads, samples);
     worst.take(samples, options.name);
     if (arguments.each) print_each(samples, options.name);
   }

@@ -41,6 +41,8 @@ std::int64_t decide_on(store::Store& store) {
 
 /// As a store gives it back.
 store::AllocationRow stored(store::Store& store, const Allocation& allocation) {
+  const store::WholePoolRow shared{allocation.placement.cpus, allocation.vacating, allocation.generation};
+  EXPECT_TRUE(!allocation.shares_pool_row || store.put_whole_pool(shared).has_value());
   EXPECT_TRUE(store.put_allocation(allocation.decision, encode(allocation)).has_value());
   const auto rows = store.allocations();
   EXPECT_TRUE(rows.has_value());
@@ -81,7 +83,11 @@ TEST(Codec, EveryColumnIsOneThatTheFieldsFill) {
   const auto store = in_memory();
   const Allocation full = full_allocation(decide_on(*store));
   const std::set<std::string> encoded = names_of(encode(full));
-  for (const auto& [column, value] : stored(*store, full).columns) EXPECT_EQ(encoded.count(column), 1U) << column;
+  for (const auto& [column, value] : stored(*store, full).columns) {
+    // As the row has it for which another may stand.
+    const bool is_own = column.rfind("own_", 0) == 0;
+    EXPECT_EQ(encoded.count(is_own ? column.substr(4) : column), 1U) << column;
+  }
   const auto empty = map_of(encode(Allocation()));
   for (const auto& [column, value] : encode(full)) EXPECT_NE(value, empty.at(column)) << column;
   const auto empty_pod = map_of(encode(Pod()));
@@ -125,11 +131,28 @@ TEST(Codec, UpdatesARowToWhatTheAllocationIsNow) {
   before.decision = decide_on(*store);
   stored(*store, before);
   Allocation after = full_allocation(before.decision);
+  after.shares_pool_row = false;
   ASSERT_TRUE(store->update_allocation(before.decision, encode_changes(before, after)).has_value());
   after.workload.env.clear();
   EXPECT_EQ(*decode_allocation(store->allocations()->front()), after);
   ASSERT_TRUE(store->update_allocation(before.decision, encode_changes(after, before)).has_value());
   EXPECT_EQ(*decode_allocation(store->allocations()->front()), before);
+}
+
+TEST(Codec, WritesNothingOfAContainerThatFollowsTheWholePool) {
+  Allocation before = full_allocation(1);
+  Allocation after = before;
+  after.placement.cpus = CpuSet{7};
+  after.vacating = CpuSet{1, 2};
+  after.generation = 99;
+  EXPECT_THAT(encode_changes(before, after), IsEmpty());
+  after.reason = "other";
+  EXPECT_THAT(names_of(encode_changes(before, after)), ::testing::ElementsAre("reason"));
+  after = before;
+  after.shares_pool_row = false;
+  EXPECT_EQ(names_of(encode_changes(before, after)),
+            (std::set<std::string>{"cpus", "vacating", "generation", "shares_pool_row"}))
+      << "its own row does not have them";
 }
 
 TEST(Codec, TellsPeopleWhatADecisionIsIn) {

@@ -119,6 +119,7 @@ class FaultyStore final : public store::Store {
     return store_->count_repeat(decision, at_ms);
   }
   Status add(const store::PoolRow& row) override { return store_->add(row); }
+  Status put_whole_pool(const store::WholePoolRow& row) override { return store_->put_whole_pool(row); }
   Status add(const store::TopologyRow& row) override { return store_->add(row); }
   Status add(const store::SetupRow& row) override { return store_->add(row); }
   Status set_generation(std::uint64_t generation) override { return store_->set_generation(generation); }

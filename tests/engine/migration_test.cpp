@@ -131,6 +131,7 @@ void forget_since_sixteen(Allocation& allocation) {
   allocation.adopted = false;
   allocation.last_move.reset();
   if (allocation.overruled) allocation.overruled->plugin.clear();
+  allocation.shares_pool_row = false;
 }
 
 TEST_F(MigrationTest, BringsAnAllocationOfTheFirstVersion) {
@@ -179,6 +180,7 @@ TEST_F(MigrationTest, BringsAnAllocationOfVersionSixteenThatWasNeverMoved) {
   Allocation expected = stored_allocation();
   expected.last_move.reset();
   expected.overruled->plugin.clear();
+  expected.shares_pool_row = false;
   expect_same(migrated(), expected);
 }
 

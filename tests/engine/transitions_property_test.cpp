@@ -6,7 +6,9 @@
 #include <optional>
 
 #include "core/engine/planning/crash_hold.hpp"
+#include "core/engine/state/load_ledger.hpp"
 #include "core/engine/state/transitions.hpp"
+#include "core/engine/state/write_transition.hpp"
 #include "core/placement/decide.hpp"
 #include "tests/engine/ledgers.hpp"
 #include "tests/engine/transition_text.hpp"
@@ -28,6 +30,7 @@ class RandomLedger {
         placer_(
             {node_.topology, node_.candidates, node_.rules,
              [](const auto& request, const placement::PlacementRules& rules) { return decide(*request, rules, {}); }}) {
+    happen(event::Restarted{});
   }
 
   void step() {
@@ -87,6 +90,7 @@ class RandomLedger {
       case 19:
         return machine();
       case 20:
+        if (dice_.permille(500)) node_.ledger = stored();
         return event::Restarted{};
       default:
         return event::CrashHoldExpired{ledger().kept().empty() ? placement::ContainerKey() : ledger().kept().front()};
@@ -168,8 +172,37 @@ class RandomLedger {
     EXPECT_EQ(ledger().generation(), made.generation);
     EXPECT_EQ(ledger().pool(), made.pool);
     EXPECT_GE(ledger().next_decision(), next_decision);
+    const Status written = write(*store_, made);
+    EXPECT_TRUE(written.has_value()) << written.error().message;
     for (const Change& change : made.changes) note(change);
     check();
+    if (dice_.permille(200)) check_stored();
+  }
+
+  /// As a daemon that starts again finds it.
+  Ledger stored() const {
+    LoadedLedger loaded = load_ledger(*store_, ledger().inventory());
+    EXPECT_TRUE(loaded.status.has_value()) << loaded.status.error().message;
+    return std::move(loaded.ledger);
+  }
+
+  /// Who runs on the whole pool has no row of its own that says so. After a restart some more CPUs may count as not
+  /// left yet, of those that such containers have left by now; never fewer.
+  void check_stored() const {
+    const Ledger loaded = stored();
+    EXPECT_EQ(loaded.pool(), ledger().pool());
+    ASSERT_EQ(loaded.allocations().size(), ledger().allocations().size());
+    for (const auto& [key, allocation] : ledger().allocations()) {
+      SCOPED_TRACE(key.name + " " + std::to_string(key.attempt));
+      ASSERT_NE(loaded.find(key), nullptr);
+      Allocation found = *loaded.find(key);
+      EXPECT_TRUE(allocation.vacating.is_subset_of(found.vacating));
+      EXPECT_TRUE(allocation.shares_pool_row || allocation.vacating == found.vacating);
+      EXPECT_TRUE(!allocation.shares_pool_row || allocation.placement.cpus == ledger().pool());
+      found.vacating = allocation.vacating;
+      found.generation = allocation.generation;
+      EXPECT_EQ(found, allocation);
+    }
   }
 
   void note(const Change& change) {
@@ -205,6 +238,7 @@ class RandomLedger {
   }
 
   Dice dice_;
+  const std::unique_ptr<store::Store> store_ = *store::Store::open_in_memory("boot", 0);
   TestNode node_;
   Placer placer_;
   std::chrono::milliseconds now_{1};

@@ -113,7 +113,7 @@ TEST_F(OpenTest, SetsAsideAFileWithABrokenPage) {
 TEST_F(OpenTest, SetsAsideADatabaseThatLacksTables) {
   make_closed_database();
   ASSERT_TRUE(
-      connect(Database::Access::kReadWrite).execute("DROP VIEW live; DROP TABLE allocation", "drop").has_value());
+      connect(Database::Access::kReadWrite).execute("DROP VIEW live; DROP TABLE allocation_row", "drop").has_value());
   expect_set_aside();
 }
 
@@ -433,7 +433,7 @@ TEST_F(OpenTest, LetsReadersInWhileItWrites) {
   ASSERT_TRUE(store->add(exclusive_row("b", {2})).has_value())
       << "a reader in the middle of a query must not stop the writer";
   EXPECT_EQ(value("SELECT count(*) FROM decided"), "2");
-  const Status written = connect(Database::Access::kReadOnly).execute("DELETE FROM allocation", "write");
+  const Status written = connect(Database::Access::kReadOnly).execute("DELETE FROM allocation_row", "write");
   EXPECT_EQ(written.error().code, Code::kPermissionDenied);
 }
 

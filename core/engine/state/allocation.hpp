@@ -156,12 +156,20 @@ struct Allocation {
   QuotaState quota = QuotaState::kAsAsked;
   SharedStringMap unified;  ///< the files of its cgroup v2 that policies have set
   bool adopted = false;     ///< it was found: topolet did not see its creation
+  /// It runs on the whole pool: its CPUs, and those of the pool that it may not have left yet, are stored once for all
+  /// of its kind. Draft::finish() sets it.
+  bool shares_pool_row = false;
   std::optional<LastMove> last_move;
 
   bool is_exclusive() const { return placement.mode == placement::Mode::kExclusive; }
   /// It had to leave CPUs of its own, and returns to them when it can.
   bool was_exclusive() const { return preferred && preferred->placement.mode == placement::Mode::kExclusive; }
   bool follows_pool() const { return placement::follows_pool(placement.mode); }
+  /// It has the CPUs of `pool`, and of those that it may be leaving none but `left`.
+  bool runs_on_whole_pool(const CpuSet& pool, const CpuSet& left) const {
+    return placement.mode == placement::Mode::kShared && is_managed() && !conflict && placement.cpus == pool &&
+           vacating.is_subset_of(left) && vacating_alone.empty();
+  }
   /// It follows the pool, and topolet says where in the pool it runs, not the kubelet.
   bool is_movable_in_pool() const { return follows_pool() && !conflict && !stays_within(); }
   /// Topolet does not move it out of `within`: the kubelet has said where it runs, or nobody tells what it is.

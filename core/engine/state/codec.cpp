@@ -304,6 +304,11 @@ std::int64_t pending_since(const Allocation& allocation) {
   return (allocation.phase == Phase::kInDoubt ? allocation.doubt_since : allocation.phase_since).count();
 }
 
+/// The columns that are those of the row `whole_pool` where the allocation shares it.
+bool is_in_pool_row(std::string_view column) {
+  return column == "cpus" || column == "vacating" || column == "generation";
+}
+
 void add_derived(const Allocation& allocation, store::Columns& columns) {
   columns.emplace_back("state", state_column_of(allocation));
   columns.emplace_back("pending_since_ms", pending_since(allocation));
@@ -349,7 +354,11 @@ store::Columns encode_changes(const Allocation& before, const Allocation& after)
   std::size_t position = 0;
   for_each_field_of_allocation(after, [&](const char* column, const auto& field) {
     const auto& was = *static_cast<std::remove_reference_t<decltype(field)>*>(old[position++]);
-    if (!(was == field)) columns.emplace_back(column, to_value(field));
+    const bool is_shared = is_in_pool_row(column);
+    if (is_shared && after.shares_pool_row) return;
+    // Its own row does not have what it has shared until now.
+    const bool is_missing = is_shared && before.shares_pool_row;
+    if (is_missing || !(was == field)) columns.emplace_back(column, to_value(field));
   });
   if (before.phase != after.phase || pending_since(before) != pending_since(after)) add_derived(after, columns);
   return columns;

@@ -8,9 +8,10 @@
 
 namespace topolet::engine {
 
-/// Gives every field of an allocation as a column of the table `allocation`, by name.
+/// Gives every field of an allocation as a column of `allocation`, by name.
 store::Columns encode(const Allocation& allocation);
-/// Gives only the fields in which it differs from `before`.
+/// Gives only the fields in which it differs from `before`, as they are stored: nothing for one that has followed the
+/// whole pool, which is stored once for all.
 store::Columns encode_changes(const Allocation& before, const Allocation& after);
 /// Reads what encode() has given. DATA_LOSS names the column that is missing or cannot be read.
 Result<Allocation> decode_allocation(const store::AllocationRow& row);

@@ -395,6 +395,26 @@ void Draft::settle_quotas() {
   }
 }
 
+/// Says who runs on the whole pool, and which CPUs of it these containers may not have left yet: the same for all of
+/// them, until the last one has left the last of these.
+void Draft::share_pool_row() {
+  const CpuSet left = (ledger_.pool_vacating() | ledger_.pool()) - transition_.pool;
+  if (!pool_stays_) {
+    // One that keeps its CPUs while the pool changes runs on the whole pool no more.
+    for (const auto& [key, allocation] : ledger_.allocations()) {
+      if (allocation.shares_pool_row && changed_.count(&allocation) == 0) change_of(key);
+    }
+  }
+  std::size_t leaving = ledger_.leaving_pool_cpus();
+  for (auto& [key, change] : changes_) {
+    if (change.before && change.before->shares_pool_row && !change.before->vacating.empty()) --leaving;
+    if (!change.after) continue;
+    change.after->shares_pool_row = change.after->runs_on_whole_pool(transition_.pool, left);
+    if (change.after->shares_pool_row && !change.after->vacating.empty()) ++leaving;
+  }
+  transition_.pool_vacating = leaving > 0 ? left : CpuSet();
+}
+
 void Draft::drop_unchanged() {
   std::erase_if(change_order_, [this](const placement::ContainerKey& key) {
     const Change& change = changes_.at(key);
@@ -468,6 +488,7 @@ PoolCause Draft::find_cause() const {
 
 Transition Draft::finish() && {
   transition_.pool_before = transition_.pool = ledger_.pool();
+  transition_.pool_vacating_before = transition_.pool_vacating = ledger_.pool_vacating();
   transition_.free_reserved = ledger_.free_reserved();
   transition_.free_isolated = ledger_.free_isolated();
   transition_.topology_inventory = inventory();
@@ -486,6 +507,7 @@ Transition Draft::finish() && {
   mark_overlapped();
   update_vacating(true);
   settle_quotas();
+  share_pool_row();
   drop_unchanged();
   record_kinds();
   assign_decision_numbers();

@@ -97,6 +97,7 @@ class Draft {
   bool has_strays() const;
   void mark_overlapped();
   void settle_quotas();
+  void share_pool_row();
   void drop_unchanged();
   void record_kinds();
   void update_vacating(bool pool_is_known);

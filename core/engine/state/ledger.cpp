@@ -19,6 +19,10 @@ CpuSet had_alone_by(const Allocation* own) {
 
 bool is_stray(const Allocation& allocation) { return !allocation.seen_on.empty() || !allocation.overlapped.empty(); }
 
+bool leaves_pool_cpus(const Allocation& allocation) {
+  return allocation.shares_pool_row && !allocation.vacating.empty();
+}
+
 }  // namespace
 
 CpuSet Ledger::pool_of(const CpuInventory& inventory, const CpuSet& exclusive, const CpuSet& withheld) {
@@ -374,6 +378,7 @@ void Ledger::put(Allocation allocation) {
   erase(key);
   if (is_stray(allocation)) ++strays_;
   if (!allocation.barred_cpus().empty()) ++unmovable_;
+  if (leaves_pool_cpus(allocation)) ++leaving_pool_cpus_;
   if (!allocation.container_id.empty()) by_container_[allocation.container_id] = key;
   entries_[key] = std::move(entry);
   allocations_[key] = std::move(allocation);
@@ -384,6 +389,7 @@ void Ledger::erase(const placement::ContainerKey& key) {
   if (found == allocations_.end()) return;
   if (is_stray(found->second)) --strays_;
   if (!found->second.barred_cpus().empty()) --unmovable_;
+  if (leaves_pool_cpus(found->second)) --leaving_pool_cpus_;
   const auto by_id = by_container_.find(found->second.container_id);
   if (by_id != by_container_.end() && by_id->second == key) by_container_.erase(by_id);
   entries_.erase(key);
@@ -394,6 +400,7 @@ void Ledger::apply(const Transition& transition) {
   generation_ = transition.generation;
   next_decision_ = transition.next_decision;
   pool_ = transition.pool;
+  pool_vacating_ = transition.pool_vacating;
   free_reserved_ = transition.free_reserved;
   free_isolated_ = transition.free_isolated;
   if (transition.inventory) inventory_ = *transition.inventory;
@@ -442,6 +449,7 @@ void Ledger::load(std::vector<Allocation> allocations, std::vector<Pod> pods,
   DedicatedCpus held;
   for (Allocation& allocation : allocations) {
     held.add(allocation);
+    if (allocation.shares_pool_row) pool_vacating_ |= allocation.vacating;
     put(std::move(allocation));
   }
   for (Pod& pod : pods) pods_[pod.sandbox.id] = std::move(pod);

@@ -29,6 +29,11 @@ class Ledger {
   std::int64_t next_decision() const { return next_decision_; }
   const CpuInventory& inventory() const { return inventory_; }
   const CpuSet& pool() const { return pool_; }
+  /// CPUs that were in the pool, and that containers which run on the whole pool may not have left yet. Some of these
+  /// containers may have: each one's own `vacating` says that until it is read back from the store.
+  const CpuSet& pool_vacating() const { return pool_vacating_; }
+  /// Returns how many of them have not left all of these.
+  std::size_t leaving_pool_cpus() const { return leaving_pool_cpus_; }
   /// The reserved CPUs that nobody holds alone.
   const CpuSet& free_reserved() const { return free_reserved_; }
   /// The isolated CPUs that nobody holds alone.
@@ -138,6 +143,7 @@ class Ledger {
   std::uint64_t generation_;
   std::int64_t next_decision_;
   CpuSet pool_;
+  CpuSet pool_vacating_;
   CpuSet free_reserved_;
   CpuSet free_isolated_;
   std::shared_ptr<const topology::Topology> topology_;
@@ -146,8 +152,9 @@ class Ledger {
   /// The allocations as snapshots have them.
   std::map<placement::ContainerKey, std::shared_ptr<const placement::LedgerEntry>> entries_;
   std::map<std::string, placement::ContainerKey> by_container_;
-  std::size_t strays_ = 0;     ///< among the allocations
-  std::size_t unmovable_ = 0;  ///< the same: those that bar CPUs
+  std::size_t strays_ = 0;             ///< among the allocations
+  std::size_t unmovable_ = 0;          ///< the same: those that bar CPUs
+  std::size_t leaving_pool_cpus_ = 0;  ///< the same: those on the whole pool that have not left CPUs which were in it
   std::map<std::string, Pod> pods_;
   std::map<std::uint32_t, ReportedCapacity> reported_capacities_;
 };

@@ -63,6 +63,8 @@ Transition record_again(const Ledger& ledger, const std::deque<UnwrittenTransiti
   again.next_decision = unwritten.empty() ? ledger.next_decision() : unwritten.front().first_decision;
   again.pool = unwritten.empty() ? ledger.pool() : unwritten.front().transition->pool_before;
   again.pool_before = again.pool;
+  again.pool_vacating = unwritten.empty() ? ledger.pool_vacating() : unwritten.front().transition->pool_vacating_before;
+  again.pool_vacating_before = again.pool_vacating;
   again.writes_pool = true;
   again.pool_cause.what = "started";
   const Allocations held = before(ledger.allocations(), unwritten);
@@ -122,6 +124,8 @@ Status write_again(store::Store& store, Transition transition) {
     // Its own history has them.
     transition.recorded_events.clear();
     transition.writes_pool = false;
+    const store::WholePoolRow row{transition.pool, transition.pool_vacating, transition.generation};
+    if (Status set = store.put_whole_pool(row); !set) return set;
   }
   if (Status skipped = store.skip_decisions(transition.next_decision - 1); !skipped) return skipped;
   return write(store, transition);

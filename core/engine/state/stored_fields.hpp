@@ -71,6 +71,7 @@ void for_each_field_of_allocation(Of& allocation, Field field) {
   field("quota", allocation.quota);
   field("unified", allocation.unified);
   field("adopted", allocation.adopted);
+  field("shares_pool_row", allocation.shares_pool_row);
   field("last_move", allocation.last_move);
 }
 

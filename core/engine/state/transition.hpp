@@ -128,6 +128,9 @@ struct Transition {
   std::optional<Setup> setup;                         ///< in force from then on
   CpuSet pool_before;
   CpuSet pool;
+  /// CPUs that were in the pool, and that containers which run on the whole pool may not have left yet.
+  CpuSet pool_vacating_before;
+  CpuSet pool_vacating;
   CpuSet free_reserved;
   CpuSet free_isolated;
   PoolCause pool_cause = {};

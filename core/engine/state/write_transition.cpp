@@ -120,7 +120,8 @@ Status write_change(store::Store& store, const Transition& transition, const Cha
     if (Status written = write_decided(store, transition, change); !written) return written;
   } else if (change.after) {
     const store::Columns columns = encode_changes(*change.before, *change.after);
-    if (Status written = store.update_allocation(change.after->decision, columns); !written) return written;
+    const Status written = columns.empty() ? Status() : store.update_allocation(change.after->decision, columns);
+    if (!written) return written;
   }
   if (change.outcome) {
     if (Status written = write_outcome(store, transition, change); !written) return written;
@@ -177,6 +178,13 @@ store::TopologyRow topology_row(const Transition& transition) {
   return row;
 }
 
+std::optional<store::WholePoolRow> whole_pool_row(const Transition& transition) {
+  const bool changes = transition.writes_pool || transition.pool != transition.pool_before ||
+                       transition.pool_vacating != transition.pool_vacating_before;
+  if (!changes) return std::nullopt;
+  return store::WholePoolRow{transition.pool, transition.pool_vacating, transition.generation};
+}
+
 }  // namespace
 
 Status write(store::Store& store, const Transition& transition) {
@@ -191,6 +199,9 @@ Status write(store::Store& store, const Transition& transition) {
                                               transition.free_reserved, transition.free_isolated,
                                               transition.pool_cause.decision, transition.pool_cause.what});
     if (!written) return written;
+  }
+  if (const auto row = whole_pool_row(transition)) {
+    if (Status written = store.put_whole_pool(*row); !written) return written;
   }
   if (transition.topology) {
     if (Status written = store.add(topology_row(transition)); !written) return written;
