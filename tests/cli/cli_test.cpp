@@ -109,6 +109,16 @@ TEST_F(CliTest, SetsShowsAndClearsACapacity) {
   EXPECT_THAT(ask({"nodes"}).text, Not(HasSubstr("CPUS TOLD")));
 }
 
+TEST_F(CliTest, HealsOrSaysWhatItWouldDo) {
+  start();
+  ASSERT_TRUE(rig_.create("web").ok());
+  EXPECT_EQ(ask({"heal", "--dry-run"}).text, "no container would be moved\n");
+  EXPECT_EQ(ask({"heal"}).text, "no container was moved\n");
+  const nlohmann::json healed = ask_json({"heal", "--dry-run"});
+  EXPECT_EQ(healed["dry_run"], true);
+  EXPECT_TRUE(healed["moved"].empty());
+}
+
 TEST_F(CliTest, SaysWhatIsWrongWithACapacity) {
   const auto misuse = [](std::vector<std::string> words, const std::string& why) {
     words.insert(words.begin(), {"capacity", "set"});

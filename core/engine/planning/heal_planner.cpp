@@ -145,9 +145,21 @@ std::vector<placement::ContainerKey> HealPlanner::healable() const {
   return keys;
 }
 
-/// Where policies keep pods together, it stays where its pod is.
-bool HealPlanner::leaves_pod(const placement::Workload& workload, const placement::Decision& decision) const {
-  return decision.pod_scope && !workload.pod_nodes.empty() && !decision.nodes.is_subset_of(workload.pod_nodes);
+/// Where policies keep pods together, it stays where its pod is. In no case it leaves the last node that it has in
+/// common with the others.
+bool HealPlanner::leaves_pod(const Allocation& before, const placement::Workload& workload,
+                             const placement::Decision& decision) const {
+  if (decision.pod_scope && !workload.pod_nodes.empty() && !decision.nodes.is_subset_of(workload.pod_nodes))
+    return true;
+  const topology::Topology& topology = *placer_.topology();
+  const std::string& pod_uid = workload.key.pod_uid;
+  const auto& allocations = ledger_.allocations();
+  NodeSet others;
+  for (auto it = allocations.lower_bound({pod_uid, "", 0, ""}); it != allocations.end(); ++it) {
+    if (it->first.pod_uid != pod_uid) break;
+    if (it->first != workload.key) others |= nodes_of(it->second, topology);
+  }
+  return nodes_of(before, topology).intersects(others) && !decision.nodes.intersects(others);
 }
 
 /// Returns true if nobody who shares CPUs is crowded for it, or more than before.
@@ -189,7 +201,7 @@ BetterPlace HealPlanner::plan_heal(const Allocation& before) const {
   if (!is_alike || !plan.moves.empty()) return {};
   const PlaceCost cost_now = cost_of(topology, before);
   const PlaceCost cost_then = cost_of(topology, before, decision);
-  if (cost_then >= cost_now || leaves_pod(workload, decision)) return {};
+  if (cost_then >= cost_now || leaves_pod(before, workload, decision)) return {};
   if (!rebalance_planner_.leaves_others_cpus(before, plan) || !leaves_others_as_well_off(before, decision)) return {};
   const std::optional<bool> mind = do_policies_mind(ledger_, placer_, before, workload, plan, constraints);
   if (!mind || *mind) return {.plan = {}, .lacks_votes = !mind};

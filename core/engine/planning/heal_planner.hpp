@@ -39,7 +39,8 @@ class HealPlanner {
   std::optional<Gain> possible_gain(const Allocation& allocation, const SharedLoad& load) const;
   std::optional<PlaceCost> least_cost(const Allocation& allocation, const placement::Candidate& candidate,
                                       const SharedLoad& load, const std::vector<NodeSet>& devices) const;
-  bool leaves_pod(const placement::Workload& workload, const placement::Decision& decision) const;
+  bool leaves_pod(const Allocation& before, const placement::Workload& workload,
+                  const placement::Decision& decision) const;
   bool leaves_others_as_well_off(const Allocation& before, const placement::Decision& decision) const;
 
   const Ledger& ledger_;

@@ -135,6 +135,13 @@ class Request {
     return *this;
   }
 
+  /// The container has these CPUs, and could be better off elsewhere.
+  Request& moves_from(const sdk::Set& had) {
+    view_.occasion = TOPOLET_OCCASION_MOVE;
+    view_.had_cpus = sets_.emplace_back(had).view();
+    return *this;
+  }
+
   const topolet_request& view() const { return view_; }
 
   /// For the last candidate.

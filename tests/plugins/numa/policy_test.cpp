@@ -99,6 +99,22 @@ TEST(NumaScore, PacksOrSpreadsByFewPoints) {
   EXPECT_EQ(spread[2].score, 100);
 }
 
+TEST(NumaScore, LeavesTheLeastBehindWhenItMovesWhateverTheStrategy) {
+  for (const Policy& policy : {kPacked, kSpread}) {
+    // Node 0 is the fullest, and node 3 the emptiest.
+    Request request(Machine({.nodes = 4}), 2, set_of({0, 1, 2, 3, 8, 16}));
+    request.candidate({0}).candidate({1}).candidate({2}).candidate({3}).candidate({1, 2});
+    request.moves_from(set_of({9, 17, 18}));
+    const auto verdicts = policy.score(request.view());
+    EXPECT_EQ(verdicts[2].score, 100);
+    EXPECT_LT(verdicts[1].score, 100);
+    EXPECT_LT(verdicts[0].score, verdicts[1].score);
+    EXPECT_LT(verdicts[3].score, verdicts[1].score);
+    EXPECT_THAT(verdicts[1].reason, HasSubstr("it has more CPUs on nodes as good"));
+    EXPECT_LT(verdicts[4].score, verdicts[0].score) << "fewer nodes come first";
+  }
+}
+
 TEST(NumaScore, StaysInRangeOnTheWidestMachine) {
   Request request(Machine({.nodes = 64, .cores = 1, .threads = 1}), 1);
   std::vector<std::uint32_t> nodes;
