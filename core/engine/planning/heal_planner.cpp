@@ -20,13 +20,12 @@ namespace {
 
 using Load = SharedLoad::Load;
 
-constexpr PlaceCost kBestExclusive{1, 0, 0, 1};
-constexpr PlaceCost kBestShared{1, 0, 0, 0};
-
 /// No place could be better, whatever its distances are.
-bool is_best(const Allocation& allocation, PlaceCost cost) {
-  cost.distance = 0;
-  return cost <= (allocation.is_exclusive() ? kBestExclusive : kBestShared);
+bool is_best(const topology::Topology& topology, const Allocation& allocation, const PlaceCost& cost) {
+  if (cost.nodes > 1 || cost.remote > 0) return false;
+  std::size_t largest = 1;
+  for (const CpuSet& cache : topology.l3s) largest = std::max(largest, cache.size());
+  return cost.caches <= 1 || cost.caches <= (allocation.placement.cpus.size() + largest - 1) / largest;
 }
 
 /// The fewest of `caches` that hold `count` of the `open` CPUs.
@@ -76,44 +75,64 @@ bool HealPlanner::stays_on_its_nodes(const Allocation& allocation) const {
   return !may_leave_its_nodes(allocation, rules) || (is_bound && !rules.memory_migrate);
 }
 
-/// Returns what the container would cost at least where it has CPUs of the candidate; nothing if there is no room.
-std::optional<PlaceCost> HealPlanner::least_cost(const Allocation& allocation, const placement::Candidate& candidate,
-                                                 const SharedLoad& load, const std::vector<NodeSet>& devices) const {
-  const topology::Topology& topology = *placer_.topology();
-  if (allocation.is_exclusive()) {
-    const CpuSet& own = allocation.placement.cpus;
-    const bool is_isolated = own.intersects(ledger_.inventory().isolated);
-    const CpuSet free =
-        ((is_isolated ? ledger_.free_isolated() : ledger_.pool()) | own) - ledger_.barred_for(&allocation.workload.key);
-    const CpuSet open = candidate.cpus & free;
-    const std::size_t count = own.size();
-    if (open.size() < count) return std::nullopt;
-    PlaceCost cost{std::max<std::size_t>(1, candidate.nodes.size()), topology.total_distance(candidate.nodes), 0, 0};
-    for (const NodeSet& device : devices) cost.remote += count - std::min(count, count_beside(topology, open, device));
-    cost.caches = fewest_caches(topology.l3s, open, count);
-    return cost;
+/// A container that looks for a better place.
+struct HealPlanner::Seeker {
+  const Allocation& allocation;
+  CpuSet free;  ///< that it may have, its own included
+  std::vector<NodeSet> devices;
+};
+
+HealPlanner::Seeker HealPlanner::seeker_of(const Allocation& allocation) const {
+  Seeker seeker{allocation, {}, places_of_devices(*placer_.topology(), allocation.workload.used_devices)};
+  if (!allocation.is_exclusive()) {
+    seeker.free = pool_for(allocation.placement.mode, ledger_.pool(), ledger_.free_reserved());
+    return seeker;
   }
-  const std::int64_t milli = shared_request_milli(allocation);
-  const CpuSet open = candidate.cpus & pool_for(allocation.placement.mode, ledger_.pool(), ledger_.free_reserved());
   const CpuSet& own = allocation.placement.cpus;
-  const Load of_own = SharedLoad::part(own, milli) * static_cast<Load>((open & own).size());
-  const Load total = load.total(open) - of_own + milli * SharedLoad::kPerMilli;
-  if (open.empty() || total > SharedLoad::kWholeCpu * static_cast<Load>(open.size())) return std::nullopt;
-  return cost_of_shared(topology, candidate.nodes, devices);
+  const bool is_isolated = own.intersects(ledger_.inventory().isolated);
+  seeker.free =
+      ((is_isolated ? ledger_.free_isolated() : ledger_.pool()) | own) - ledger_.barred_for(&allocation.workload.key);
+  return seeker;
+}
+
+/// Returns what the container would cost at least where it has CPUs of the candidate; nothing if there is no room, or
+/// if that is not less than `most`.
+std::optional<PlaceCost> HealPlanner::least_cost(const Seeker& seeker, const placement::Candidate& candidate,
+                                                 const SharedLoad& load, const PlaceCost& most) const {
+  const topology::Topology& topology = *placer_.topology();
+  const Allocation& allocation = seeker.allocation;
+  const CpuSet open = candidate.cpus & seeker.free;
+  const CpuSet& own = allocation.placement.cpus;
+  if (!allocation.is_exclusive()) {
+    const PlaceCost cost = cost_of_shared(topology, candidate.nodes, seeker.devices);
+    if (cost >= most || open.empty()) return std::nullopt;
+    const std::int64_t milli = shared_request_milli(allocation);
+    const Load of_own = SharedLoad::part(own, milli) * static_cast<Load>((open & own).size());
+    const Load total = load.total(open) - of_own + milli * SharedLoad::kPerMilli;
+    return total > SharedLoad::kWholeCpu * static_cast<Load>(open.size()) ? std::nullopt : std::optional(cost);
+  }
+  const std::size_t count = own.size();
+  if (open.size() < count) return std::nullopt;
+  PlaceCost cost{std::max<std::size_t>(1, candidate.nodes.size()), topology.total_distance(candidate.nodes), 0, 0};
+  for (const NodeSet& device : seeker.devices)
+    cost.remote += count - std::min(count, count_beside(topology, open, device));
+  if (cost >= most) return std::nullopt;
+  cost.caches = fewest_caches(topology.l3s, open, count);
+  return cost < most ? std::optional(cost) : std::nullopt;
 }
 
 std::optional<HealPlanner::Gain> HealPlanner::possible_gain(const Allocation& allocation,
                                                             const SharedLoad& load) const {
   const topology::Topology& topology = *placer_.topology();
   const PlaceCost now = cost_of(topology, allocation);
-  if (is_best(allocation, now)) return std::nullopt;
-  const std::vector<NodeSet> devices = places_of_devices(topology, allocation.workload.used_devices);
+  if (is_best(topology, allocation, now)) return std::nullopt;
+  const Seeker seeker = seeker_of(allocation);
   const bool stays = stays_on_its_nodes(allocation);
   const NodeSet nodes = nodes_of(allocation, topology);
   PlaceCost least = now;
   for (const placement::Candidate& candidate : placer_.candidates()) {
     if (candidate.nodes.size() > least.nodes || (stays && !candidate.nodes.is_subset_of(nodes))) continue;
-    if (const auto cost = least_cost(allocation, candidate, load, devices); cost && *cost < least) least = *cost;
+    if (const auto cost = least_cost(seeker, candidate, load, least)) least = *cost;
   }
   if (least == now) return std::nullopt;
   const auto difference = [](std::size_t had, std::size_t has) {

@@ -32,13 +32,15 @@ class HealPlanner {
   BetterPlace plan_heal(const Allocation& before) const;
 
  private:
+  struct Seeker;
   using Gain = std::array<std::int64_t, 4>;
 
   bool may_be_healed(const Allocation& allocation) const;
   bool stays_on_its_nodes(const Allocation& allocation) const;
   std::optional<Gain> possible_gain(const Allocation& allocation, const SharedLoad& load) const;
-  std::optional<PlaceCost> least_cost(const Allocation& allocation, const placement::Candidate& candidate,
-                                      const SharedLoad& load, const std::vector<NodeSet>& devices) const;
+  Seeker seeker_of(const Allocation& allocation) const;
+  std::optional<PlaceCost> least_cost(const Seeker& seeker, const placement::Candidate& candidate,
+                                      const SharedLoad& load, const PlaceCost& most) const;
   bool leaves_pod(const Allocation& before, const placement::Workload& workload,
                   const placement::Decision& decision) const;
   bool leaves_others_as_well_off(const Allocation& before, const placement::Decision& decision) const;
