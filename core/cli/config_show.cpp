@@ -58,7 +58,7 @@ void add_defaults(std::vector<ShownValue>& values, const std::vector<config::Opt
 
 /// The core's first, then as they come.
 std::vector<std::string> sections_shown(const std::vector<ShownValue>& values) {
-  std::vector<std::string> sections = {"", "daemon", "placement", "plugins"};
+  std::vector<std::string> sections = {"", "daemon", "placement", "nri", "plugins"};
   for (const ShownValue& value : values) {
     if (std::find(sections.begin(), sections.end(), value.entry.section) == sections.end())
       sections.push_back(value.entry.section);

@@ -158,12 +158,39 @@ std::string database(const StatusResponse& status) {
   return text;
 }
 
+/// Says by which way topolet learns that a plugin of the runtime sets CPUs.
+std::string nri_guard(const StatusResponse& status) {
+  if (!status.has_nri_guard()) return {};
+  const control::v1::NriGuard& guard = status.nri_guard();
+  const char* const in_kernel = "CPUs that others set are found in the kernel, without a name";
+  const std::string rule = guard.refuses() ? "guard deny" : "guard warn";
+  if (!guard.is_registered()) {
+    return fmt::format("NRI          {}, not connected: {}; {}\n", rule,
+                       guard.why_not().empty() ? "topoletd is connecting" : escaped(guard.why_not()), in_kernel);
+  }
+  const std::string runtime =
+      fmt::format("{} with NRI {}", escaped(guard.runtime()),
+                  guard.nri_version().empty() ? "of a version that it does not tell" : escaped(guard.nri_version()));
+  if (!guard.is_asked())
+    return fmt::format("NRI          {}: {} asks no plugin about others; {}\n", rule, runtime, in_kernel);
+  return fmt::format("NRI          {}: {} tells which plugin sets CPUs, before a container is created\n", rule,
+                     runtime);
+}
+
+nlohmann::ordered_json nri_guard_json(const StatusResponse& status) {
+  if (!status.has_nri_guard()) return nullptr;
+  const control::v1::NriGuard& guard = status.nri_guard();
+  return {{"refuses", guard.refuses()}, {"registered", guard.is_registered()}, {"why_not", guard.why_not()},
+          {"asked", guard.is_asked()},  {"runtime", guard.runtime()},          {"nri_version", guard.nri_version()}};
+}
+
 std::string format_text(const StatusResponse& status) {
   return fmt::format(
       "topoletd     {}, process {}, up {}\n"
       "{}"
       "listens on   {}\n"
       "runtime      {}, {}\n"
+      "{}"
       "{}"
       "database     {}/state.db, {}\n"
       "containers   {}{}\n"
@@ -178,12 +205,12 @@ std::string format_text(const StatusResponse& status) {
       "generation   {}\n",
       escaped(status.version()), status.process(), duration_text(status.uptime_s()), health_line(status),
       escaped(status.listen()), escaped(status.runtime()), status.runtime_connected() ? "connected" : "NOT connected",
-      sentences_of(status, illness::kRuntimeUnreachable), escaped(status.state_dir()), escaped(database(status)),
-      escaped(containers(status)), status.reconciled() ? "" : " (not yet compared with the runtime)", overruled(status),
-      stuck(status), overlaps(status), foreign_handlers(status), squeezed(status),
-      illness_lines(status, Clock().wall().count()), or_none(status.allowed_cpus()), or_none(status.pool_cpus()),
-      or_none(status.reserved_cpus()), or_none(status.exclusive_cpus()), or_none(status.withheld_cpus()),
-      capacities(status), status.generation());
+      sentences_of(status, illness::kRuntimeUnreachable), nri_guard(status), escaped(status.state_dir()),
+      escaped(database(status)), escaped(containers(status)),
+      status.reconciled() ? "" : " (not yet compared with the runtime)", overruled(status), stuck(status),
+      overlaps(status), foreign_handlers(status), squeezed(status), illness_lines(status, Clock().wall().count()),
+      or_none(status.allowed_cpus()), or_none(status.pool_cpus()), or_none(status.reserved_cpus()),
+      or_none(status.exclusive_cpus()), or_none(status.withheld_cpus()), capacities(status), status.generation());
 }
 
 nlohmann::ordered_json overlaps_json(const StatusResponse& status) {
@@ -254,6 +281,7 @@ nlohmann::ordered_json format_json(const StatusResponse& status) {
           {"unconfined_pods", std::map(status.unconfined_pods().begin(), status.unconfined_pods().end())},
           {"overruled_containers", status.overruled_containers()},
           {"overruled", overruled_json(status)},
+          {"nri_guard", nri_guard_json(status)},
           {"stuck_containers", status.stuck_containers()},
           {"stuck", stuck_json(status)},
           {"squeezed", status.squeezed()},

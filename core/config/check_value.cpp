@@ -325,7 +325,7 @@ bool is_reserved_plugin_name(std::string_view name) {
 }
 
 Status check_plugin_name(const std::string& name) {
-  const bool is_section = name == "daemon" || name == "placement" || name == "plugins";
+  const bool is_section = name == "daemon" || name == "placement" || name == "nri" || name == "plugins";
   if (is_section) return bad(name, "a plugin's name, because the configuration has a section of that name");
   if (is_reserved_plugin_name(name)) {
     return bad(name,

@@ -216,6 +216,32 @@ std::vector<OptionSpec> placement_options() {
   };
 }
 
+std::vector<OptionSpec> nri_options() {
+  const auto option = [](std::string key, OptionType type, std::string value, std::string help,
+                         std::vector<std::string> allowed) {
+    return OptionSpec{.section = "nri",
+                      .key = std::move(key),
+                      .type = type,
+                      .defaults = {std::move(value)},
+                      .allowed = std::move(allowed),
+                      .help = std::move(help)};
+  };
+  return {
+      option(
+          "socket", OptionType::kSocket, "unix:///var/run/nri/nri.sock",
+          "The socket of the runtime's Node Resource Interface (NRI), over which others set CPUs of containers; none: "
+          "topoletd does not look for one. It need not exist.",
+          {"none"}),
+      option(
+          "guard", OptionType::kString, "warn",
+          "What becomes of a container whose CPUs or memory nodes another NRI plugin sets instead of topolet: it is "
+          "created so, and told with the plugin's name (warn), or its creation is refused (deny); off: topoletd does "
+          "not ask the runtime, and only finds it in the kernel, without a name. It needs NRI 0.10 (containerd 2.2, "
+          "CRI-O 1.34).",
+          {"off", "warn", "deny"}),
+  };
+}
+
 std::vector<OptionSpec> plugin_options(const std::vector<std::string>& plugins) {
   std::vector<OptionSpec> specs = {{.section = "plugins",
                                     .key = "enable",
@@ -254,6 +280,7 @@ std::vector<OptionSpec> plugin_options(const std::vector<std::string>& plugins) 
 std::vector<OptionSpec> core_options(const std::vector<std::string>& plugins) {
   std::vector<OptionSpec> specs = daemon_options();
   for (OptionSpec& spec : placement_options()) specs.push_back(std::move(spec));
+  for (OptionSpec& spec : nri_options()) specs.push_back(std::move(spec));
   for (OptionSpec& spec : plugin_options(plugins)) specs.push_back(std::move(spec));
   return specs;
 }

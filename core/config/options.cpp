@@ -80,7 +80,7 @@ class ConfigValidator {
 
   void validate_section(const SectionHeader& header) {
     if (is_known_section(header.name)) return;
-    std::vector<std::string> known = {"daemon", "placement", "plugins"};
+    std::vector<std::string> known = {"daemon", "placement", "nri", "plugins"};
     known.insert(known.end(), enabled_.begin(), enabled_.end());
     std::string hint = suggestion(header.name, known);
     if (check_plugin_name(header.name)) {
@@ -311,6 +311,14 @@ PlacementOptions placement_options(const po::variables_map& values) {
   return placement;
 }
 
+NriOptions nri_options(const po::variables_map& values) {
+  NriOptions nri;
+  const std::string& guard = text(values, "nri.guard");
+  nri.guard = guard == "off" ? NriGuard::kOff : guard == "deny" ? NriGuard::kDeny : NriGuard::kWarn;
+  if (text(values, "nri.socket") != "none") nri.socket = *parse_socket(text(values, "nri.socket"));
+  return nri;
+}
+
 /// Returns the values of an option. There is none only of a required one that is not set, which is a mistake.
 std::vector<std::string> texts(const po::variables_map& values, const OptionSpec& spec) {
   if (values.count(spec.name()) == 0) return {};
@@ -396,6 +404,7 @@ ValidatedConfig validate_config(const RawConfig& raw, const std::vector<PluginSe
   ValidatedConfig checked;
   checked.options.daemon = daemon_options(values);
   checked.options.placement = placement_options(values);
+  checked.options.nri = nri_options(values);
   for (const std::string& plugin : validator.enabled()) {
     checked.options.plugins.push_back(plugin_options(values, plugin, validator.specs()));
   }

@@ -61,6 +61,14 @@ struct PlacementOptions {
   bool confine_foreign = false;
 };
 
+/// What is done where a plugin of the runtime sets the CPUs of a container instead of topolet.
+enum class NriGuard : std::uint8_t { kOff, kWarn, kDeny };
+
+struct NriOptions {
+  std::string socket;  ///< path of the runtime's; empty: none
+  NriGuard guard = NriGuard::kWarn;
+};
+
 struct PluginOptions {
   std::string name;
   std::int32_t weight = 1;
@@ -72,6 +80,7 @@ struct PluginOptions {
 struct Options {
   DaemonOptions daemon;
   PlacementOptions placement;
+  NriOptions nri;
   std::vector<PluginOptions> plugins;  ///< the enabled ones, in the order in which they are named
   OptionValues configuration;          ///< of every option but secrets, by "SECTION.KEY", as plugins are given them
 };
@@ -105,7 +114,7 @@ ValidatedConfig validate_config(const RawConfig& raw, const std::vector<PluginSe
 /// Returns the configuration in force after a reload of `after`, if the daemon was started with `before`.
 RawConfig in_force_after_reload(const RawConfig& before, const RawConfig& after);
 
-/// The keys of [daemon] and [placement] whose values differ, but for log-level: what a reload does not apply.
+/// The keys of [daemon], [placement] and [nri] whose values differ, but for log-level: what a reload does not apply.
 std::vector<std::string> keys_needing_restart(const RawConfig& before, const RawConfig& after);
 
 /// Every option with its default, section by section, at most 100 columns wide.

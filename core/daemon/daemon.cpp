@@ -318,9 +318,22 @@ Status Daemon::make_engine(const config::Options& options, const config::RawConf
   watch_->start(topology,
                 {.on_change = [this](engine::Engine::Machine now) { engine_->change_machine(std::move(now)); },
                  .on_flicker = [this] { engine_->verify_cpusets(); }});
+  open_nri_guard(options.nri);
   audit_outlet_->open(
       [this](engine::AuditEvent event, const std::string& reason) { engine_->record_event(event, reason); });
   return {};
+}
+
+void Daemon::open_nri_guard(const config::NriOptions& options) {
+  nri_options_ = options;
+  if (options.guard == config::NriGuard::kOff || options.socket.empty()) return;
+  nri_guard_ = std::make_unique<nri::Guard>(
+      options.socket,
+      [engine = engine_.get(), refuses = options.guard == config::NriGuard::kDeny](
+          operations::ForeignCpuset found, operations::OnForeignCpusetJudged judged) {
+        engine->judge_foreign_cpuset(std::move(found), refuses, std::move(judged));
+      },
+      *log_);
 }
 
 /// Connects the engine with the plugins.

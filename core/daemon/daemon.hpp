@@ -30,6 +30,7 @@
 #include "core/daemon/watchdog.hpp"
 #include "core/engine/engine.hpp"
 #include "core/fronts/cri/cri_front.hpp"
+#include "core/fronts/nri/guard.hpp"
 #include "core/machine/machine_watch.hpp"
 #include "core/metrics/metrics.hpp"
 #include "core/plugin/guard/control_thread.hpp"
@@ -139,6 +140,7 @@ class Daemon {
   std::vector<plugin::MoveRequest> tick(const replay::Recorder::MakeView& view);
   engine::Engine::Deps engine_deps(const std::shared_ptr<const topology::Topology>& topology,
                                    engine::Engine::Machine machine, const placement::PlacementRules& configured_rules);
+  void open_nri_guard(const config::NriOptions& options);
   void accept_clients();
   void start_watchdog(const config::DaemonOptions& options);
   void check_store();
@@ -151,6 +153,7 @@ class Daemon {
   void end_plugins();
   void close_store();
 
+  std::optional<NriFacts> nri_facts() const;
   Status report(const config::DaemonOptions& options, control::v1::StatusResponse& response);
   Status set_capacity(const control::v1::SetCapacityRequest& request, control::v1::SetCapacityResponse& response);
   Status heal(const control::v1::HealRequest& request, control::v1::HealResponse& response);
@@ -165,6 +168,7 @@ class Daemon {
   const Deps deps_;
   const std::shared_ptr<Log> log_;
   const config::DaemonOptions options_;
+  config::NriOptions nri_options_;
   std::optional<cri::RuntimeLock> runtime_lock_;  ///< none if there can be none
   std::unique_ptr<store::Store> store_;
   /// Shared with abandoned calls.
@@ -195,6 +199,7 @@ class Daemon {
   std::unique_ptr<cri::RuntimeClient> runtime_client_;
   std::unique_ptr<engine::Engine> engine_;
   std::unique_ptr<cri::CriFront> front_;
+  std::unique_ptr<nri::Guard> nri_guard_;                     ///< null: nri.guard = off
   std::shared_ptr<const topology::Topology> first_topology_;  ///< until the engine has it
   std::unique_ptr<machine::MachineWatch> watch_;
   std::unique_ptr<cri::OwnServer> control_;

@@ -64,6 +64,17 @@ std::string describe_status(const StatusFacts& facts, const engine::EngineSummar
   return status;
 }
 
+void tell_nri(const NriFacts& facts, control::v1::NriGuard& told) {
+  told.set_refuses(facts.refuses);
+  told.set_is_registered(facts.state.runtime.has_value());
+  told.set_why_not(facts.state.why_not);
+  if (!facts.state.runtime) return;
+  const nri::RuntimeFacts& runtime = *facts.state.runtime;
+  told.set_is_asked(nri::asks_validators(runtime));
+  told.set_runtime(runtime.name + " " + runtime.version);
+  told.set_nri_version(runtime.nri_version);
+}
+
 void describe_status(const DaemonFacts& facts, const engine::EngineSummary& engine,
                      control::v1::StatusResponse& response) {
   response.set_version(facts.version);
@@ -78,6 +89,7 @@ void describe_status(const DaemonFacts& facts, const engine::EngineSummary& engi
   response.set_store_reopened_because(engine.store_reopened_because);
   response.set_store_damage(facts.store_damage);
   response.set_reconciled(engine.reconciled);
+  if (facts.nri) tell_nri(*facts.nri, *response.mutable_nri_guard());
   tell_illnesses(facts.illnesses, *response.mutable_illnesses());
   for (const auto& [mode, count] : engine.containers) (*response.mutable_containers())[mode] = count;
   response.set_squeezed(engine.squeezed);

@@ -4,12 +4,14 @@
 #include <sys/types.h>
 
 #include <chrono>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "core/control/control.pb.h"
 #include "core/daemon/illness.hpp"
 #include "core/engine/engine.hpp"
+#include "core/fronts/nri/session.hpp"
 
 namespace topolet::daemon {
 
@@ -26,6 +28,12 @@ struct StatusFacts {
 std::string describe_status(const StatusFacts& facts, const engine::EngineSummary& engine);
 
 /// The answer to `topolet status` is made of these, and of the engine.
+/// How it is with the guard of the runtime's NRI.
+struct NriFacts {
+  bool refuses = false;  ///< nri.guard = deny
+  nri::SessionState state;
+};
+
 struct DaemonFacts {
   std::string version;
   pid_t process = 0;
@@ -36,6 +44,7 @@ struct DaemonFacts {
   std::string state_dir;
   std::string store_damage;  ///< empty if the state database is sound
   std::vector<Illness> illnesses;
+  std::optional<NriFacts> nri;  ///< none: nri.guard = off
 };
 
 void describe_status(const DaemonFacts& facts, const engine::EngineSummary& engine,

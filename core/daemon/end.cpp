@@ -172,6 +172,7 @@ void Daemon::end_core() {
   if (watch_) watch_->stop();
   if (plugins_) plugins_->wake_by({});
   if (plugins_) is_stuck_ = is_stuck_ || plugins_->has_abandoned_calls();
+  nri_guard_.reset();
   if (!engine_) return;
   writer_ended_ = engine_->stop();
   // Whoever takes this one's place goes on in the same file.

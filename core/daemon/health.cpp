@@ -90,6 +90,11 @@ void Daemon::watch_health() {
       *log_);
 }
 
+std::optional<NriFacts> Daemon::nri_facts() const {
+  if (!nri_guard_) return std::nullopt;
+  return NriFacts{nri_options_.guard == config::NriGuard::kDeny, nri_guard_->state()};
+}
+
 Status Daemon::report(const config::DaemonOptions& options, control::v1::StatusResponse& response) {
   const Result<engine::EngineSummary> engine = engine_->summary(kSummaryPatience);
   if (!engine) return engine.error();
@@ -102,7 +107,8 @@ Status Daemon::report(const config::DaemonOptions& options, control::v1::StatusR
                    .runtime_connected = proxy_->connected(),
                    .state_dir = options.state_dir.string(),
                    .store_damage = store_damage_->get(),
-                   .illnesses = illnesses(&*engine)},
+                   .illnesses = illnesses(&*engine),
+                   .nri = nri_facts()},
                   *engine, response);
   return {};
 }

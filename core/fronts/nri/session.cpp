@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <pthread.h>
 
+#include <cstdio>
+
 #include <boost/asio/post.hpp>
 #include <utility>
 
@@ -12,8 +14,10 @@
 namespace topolet::nri {
 namespace {
 
-/// A runtime that was restarted creates containers at once.
+/// A runtime that was restarted creates containers at once. One that has not come back after a minute may have no NRI.
 constexpr std::chrono::milliseconds kBetweenAttempts{100};
+constexpr std::chrono::milliseconds kBetweenLaterAttempts{1000};
+constexpr int kQuickAttempts = 600;
 /// What the runtimes give a plugin by default, too.
 constexpr std::chrono::seconds kRegistrationTimeout{5};
 /// Of the messages that topolet knows. The runtime sends newer ones by its own version, not by this.
@@ -25,7 +29,25 @@ std::int32_t mask_of(const std::vector<Event>& events) {
   return mask;
 }
 
+/// The first two numbers of "v1.2.3" or "1.2.3"; none if it does not begin with two.
+std::optional<std::pair<int, int>> two_numbers_of(const std::string& version) {
+  int major = 0;
+  int minor = 0;
+  const char* const digits = version.c_str() + (version.starts_with('v') ? 1 : 0);
+  if (std::sscanf(digits, "%d.%d", &major, &minor) != 2) return std::nullopt;
+  return std::pair(major, minor);
+}
+
 }  // namespace
+
+bool asks_validators(const RuntimeFacts& runtime) {
+  if (const auto nri = two_numbers_of(runtime.nri_version)) return *nri >= std::pair(0, 10);
+  const auto version = two_numbers_of(runtime.version);
+  if (!version) return true;
+  if (runtime.name == "containerd") return *version >= std::pair(2, 2);
+  if (runtime.name == "cri-o") return *version >= std::pair(1, 34);
+  return true;
+}
 
 Session::Session(Options options, OnCall on_call, Log& log)
     : options_(std::move(options)), on_call_(std::move(on_call)), log_(log) {
@@ -55,7 +77,8 @@ void Session::connect() {
   boost::system::error_code error;
   socket.connect(options_.socket.string(), error);
   if (error) {
-    return connect_later({Code::kUnavailable,
+    const bool is_there = error != boost::system::errc::no_such_file_or_directory;
+    return connect_later({is_there ? Code::kUnavailable : Code::kNotFound,
                           fmt::format("'{}' cannot be connected to: {}", options_.socket.string(), error.message())});
   }
   connection_ = std::make_shared<Connection>(
@@ -79,8 +102,11 @@ void Session::connect_later(const Error& why) {
     is_news = state_.why_not != why.message;
     state_ = {std::nullopt, why.message};
   }
-  if (is_news) log_.warn("NRI: {}; topoletd tries again", why.message);
-  retry_.expires_after(kBetweenAttempts);
+  // A runtime without NRI is none that something is wrong with.
+  if (is_news)
+    log_.log(why.code == Code::kNotFound ? spdlog::level::debug : spdlog::level::warn, "NRI: {}; topoletd tries again",
+             why.message);
+  retry_.expires_after(++failures_ > kQuickAttempts ? kBetweenLaterAttempts : kBetweenAttempts);
   retry_.async_wait([this](boost::system::error_code error) {
     if (!error) connect();
   });
@@ -115,6 +141,7 @@ std::string Session::configure(const std::string& payload) {
   (void)request.ParseFromString(payload);
   RuntimeFacts runtime{request.runtime_name(), request.runtime_version(), request.nri_version(),
                        std::chrono::milliseconds(request.request_timeout_ms())};
+  failures_ = 0;
   log_.info("NRI: registered as '{}-{}' with {} {}, NRI {}", options_.index, options_.name, runtime.name,
             runtime.version, runtime.nri_version.empty() ? "of unknown version" : runtime.nri_version);
   {

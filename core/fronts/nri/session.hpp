@@ -48,6 +48,10 @@ struct RuntimeFacts {
   friend bool operator==(const RuntimeFacts&, const RuntimeFacts&) = default;
 };
 
+/// Returns false if the runtime asks no plugin to validate what others adjust: NRI before 0.10. Where it does not say
+/// which NRI it has, its own version tells: containerd from 2.2, CRI-O from 1.34. True if neither is known.
+bool asks_validators(const RuntimeFacts& runtime);
+
 /// How things are with the runtime.
 struct SessionState {
   std::optional<RuntimeFacts> runtime;  ///< while topolet is registered
@@ -92,6 +96,7 @@ class Session {
   boost::asio::steady_timer retry_{*io_};
   std::shared_ptr<Connection> connection_;
   bool is_ending_ = false;
+  int failures_ = 0;  ///< attempts in vain since it was registered last
   mutable Mutex mutex_;
   SessionState state_ TOPOLET_GUARDED_BY(mutex_);
   std::thread thread_;
