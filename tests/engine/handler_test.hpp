@@ -28,17 +28,22 @@ class HandlerTest : public ConvergeTest {
   /// The kubelet makes the call, and the handler does what it can before the runtime answers.
   template <class Handler, class Read>
   std::shared_ptr<ScriptedCall> call(const std::string& method, std::string request, const Read& read) {
+    calls_.push_back(std::make_shared<ScriptedCall>(method, std::move(request)));
+    const std::shared_ptr<ScriptedCall> made = calls_.back();
+    Handler::handle(deps(), *read(made));
+    loop_.run();
+    return made;
+  }
+
+  /// The parts, once begin() has made them.
+  const HandlerDeps& deps() {
     if (!deps_) {
       kubelet_static_ = std::make_unique<KubeletStatic>(*committer_, "", *log_);
       deps_ = std::make_unique<HandlerDeps>(HandlerDeps{loop_, *committer_, placer_, *cpusets_, *mover_, *exits_,
                                                         *rebalancer_, *reconciler_, placed_handlers_, *kubelet_static_,
                                                         awaited_outcomes_, demand_rules_, *log_});
     }
-    calls_.push_back(std::make_shared<ScriptedCall>(method, std::move(request)));
-    const std::shared_ptr<ScriptedCall> made = calls_.back();
-    Handler::handle(*deps_, *read(made));
-    loop_.run();
-    return made;
+    return *deps_;
   }
 
  private:
