@@ -88,9 +88,7 @@ TEST_F(ForeignCpusetTest, ShowsNoControlCharactersOfAName) {
 TEST_F(ForeignCpusetTest, IsOverOnceTheKernelHasShownTopoletsCpusForAMinute) {
   judge(set_by("10-koordlet", {4, 5}), false);
   const placement::ContainerKey key = find("a")->workload.key;
-  operations::ContainerInfo info;
-  info.id = "c-a";
-  commit(event::CreateConfirmed{key, info});
+  commit(event::CreateConfirmed{key, "c-a", ContainerCpuset{CpuSet{0, 1}, {}}});
   commit(event::SeenInKernel{key, {0, 1}, true});
   loop_.advance(kOverruledLinger);
   commit(event::SeenInKernel{key, {0, 1}, true});
