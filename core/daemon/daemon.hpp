@@ -24,6 +24,7 @@
 #include "core/cri/socket/runtime_lock.hpp"
 #include "core/cri/wire/proxy.hpp"
 #include "core/daemon/audit_outlet.hpp"
+#include "core/daemon/describe_status.hpp"
 #include "core/daemon/recent_denials.hpp"
 #include "core/daemon/runtime_probe.hpp"
 #include "core/daemon/take_over.hpp"
