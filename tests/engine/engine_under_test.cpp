@@ -25,6 +25,26 @@ T or_throw(Result<T> result) {
   return *std::move(result);
 }
 
+class FewNodesPolicy : public placement::Policy {
+ public:
+  const std::string& name() const override { return name_; }
+  Result<std::vector<placement::Verdict>> score(const placement::PolicyRequest& request) override {
+    std::vector<placement::Verdict> verdicts(request.candidates.size());
+    for (std::size_t i = 0; i < verdicts.size() && request.exclusive; ++i) {
+      const auto nodes = static_cast<std::int32_t>(request.candidates[i].nodes.size());
+      verdicts[i] = {placement::Verdict::Kind::kScore, 60 - 20 * nodes, "few nodes"};
+    }
+    return verdicts;
+  }
+  Result<placement::Pick> pick(const placement::PolicyRequest& /*request*/, std::size_t /*candidate*/,
+                               const CpuSet& /*usable*/, std::size_t /*count*/) override {
+    return placement::Pick();
+  }
+
+ private:
+  std::string name_ = "few-nodes";
+};
+
 ObservedLedger seen(const engine::Ledger& ledger) {
   ObservedLedger seen{ledger.pool(), {}};
   for (const auto& [key, allocation] : ledger.allocations()) {
@@ -63,6 +83,7 @@ EngineUnderTest::EngineUnderTest(Deps deps) : log_(make_error_log(errors_)) {
   placement::PlacementRules rules;
   rules.heal = placement::HealRule::kAll;
   std::vector<placement::Vote> votes;
+  if (deps.makes_room) votes.push_back({.policy = std::make_shared<FewNodesPolicy>()});
   if (deps.pods_prefer_nodes) {
     votes.push_back({.policy = std::make_shared<NodePolicy>([](const placement::PolicyRequest& request) {
                        return preferred_node(request.workload.key.pod_uid);

@@ -53,6 +53,7 @@ class EngineUnderTest {
     cri::Runtime& runtime;
     VirtualTime& time;
     engine::ProcessCgroups kernel;
+    bool makes_room = false;         ///< containers with CPUs of their own move, and a policy wants each on few nodes
     bool pods_prefer_nodes = false;  ///< a policy keeps them where they would rather be; otherwise there is none
     /// Returns how long the store's next transaction takes; without it all is written at once. See engine::Writer.
     std::function<std::chrono::milliseconds()> transaction_time = {};

@@ -212,6 +212,7 @@ void KillRun::start_daemon() {
                              .runtime = *daemon_runtime_,
                              .time = time_,
                              .kernel = kernel_.kernel(),
+                             .makes_room = options_.makes_room,
                              .pods_prefer_nodes = pods_prefer_nodes_};
   if (is_dense(options_)) deps.transaction_time = [this] { return transaction_time(); };
   engine_ = std::make_unique<EngineUnderTest>(std::move(deps));

@@ -33,6 +33,7 @@ class KillRun {
     bool kills = true;
     bool hotplug = false;     ///< CPUs go offline and come back
     bool slow_store = false;  ///< with Pace::kDense: transactions often take longer than those wait who act on them
+    bool makes_room = false;  ///< containers with CPUs of their own move, so that others have a better place
     bool trace_to_stderr = false;
   };
   explicit KillRun(Options options);

@@ -53,7 +53,9 @@ void expect_no_fault(const KillRun::Options& options) {
   const std::optional<std::string> fault = run.run();
   const char* const which = options.pace == KillRun::Pace::kDense ? "DENSE" : "KILL";
   EXPECT_FALSE(fault.has_value()) << "TOPOLET_" << which << "_RUN_SEED=" << options.seed << " TOPOLET_" << which
-                                  << "_RUN_EVENTS=" << options.events << " plays it again: " << *fault;
+                                  << "_RUN_EVENTS=" << options.events
+                                  << (options.makes_room ? " TOPOLET_RUN_MAKES_ROOM=1" : "")
+                                  << " plays it again: " << *fault;
 }
 
 class KillRunOfSeed : public ::testing::TestWithParam<std::uint64_t> {};
@@ -62,9 +64,23 @@ TEST_P(KillRunOfSeed, LeavesCpusWithWhoHasThem) { expect_no_fault(options_of(Get
 
 INSTANTIATE_TEST_SUITE_P(Engine, KillRunOfSeed, ::testing::Range<std::uint64_t>(1, kSeeds + 1));
 
+TEST_P(KillRunOfSeed, LeavesCpusWithWhoHasThemWhileOthersMakeRoom) {
+  KillRun::Options options = options_of(GetParam(), KillRun::Pace::kCalm);
+  options.makes_room = true;
+  expect_no_fault(options);
+}
+
 class DenseRunOfSeed : public ::testing::TestWithParam<std::uint64_t> {};
 
 TEST_P(DenseRunOfSeed, LeavesCpusWithWhoHasThem) { expect_no_fault(options_of(GetParam(), KillRun::Pace::kDense)); }
+
+TEST_P(DenseRunOfSeed, LeavesCpusWithWhoHasThemWhileOthersMakeRoom) {
+  if (GetParam() % 2 != 1) GTEST_SKIP() << "the machine has one node";
+  KillRun::Options options = options_of(GetParam(), KillRun::Pace::kDense);
+  options.makes_room = true;
+  options.kills = GetParam() % 4 == 1;
+  expect_no_fault(options);
+}
 
 INSTANTIATE_TEST_SUITE_P(
     Engine, DenseRunOfSeed,
@@ -75,6 +91,8 @@ void play_again(const char* variable, KillRun::Pace pace) {
   if (!seed) GTEST_SKIP() << variable << " names no seed";
   KillRun::Options options = options_of(*seed, pace);
   options.trace_to_stderr = true;
+  options.makes_room = std::getenv("TOPOLET_RUN_MAKES_ROOM") != nullptr;
+  if (options.makes_room && pace == KillRun::Pace::kDense) options.kills = *seed % 4 == 1;
   expect_no_fault(options);
 }
 

@@ -255,5 +255,52 @@ INSTANTIATE_TEST_SUITE_P(
         Row{"noted", {shared("a")}, event::AuditOnly{AuditEvent::kGap, "why"}, {"gap 2: nobody"}}),
     name_of);
 
+/// "b" leaves CPUs 0-1 for 2-3, so that "a" has CPU 0.
+class MoveForRoom : public ::testing::Test {
+ protected:
+  MoveForRoom() {
+    Plan plan = exclusive_on({0});
+    plan.moves.push_back({guaranteed("b", 2), exclusive_on({2, 3}).decision, std::nullopt, MoveCause::kRoom});
+    commit(event::CreateAdmitted{guaranteed("a", 1), plan});
+  }
+  void commit(const Event& event) {
+    ledger_.apply(compute_transition(ledger_, {}, std::chrono::milliseconds(1000), event));
+  }
+  const Allocation& b() const { return *ledger_.find(key_of("b")); }
+
+  Ledger ledger_ = ledger_of({exclusive("b", {0, 1}), shared("s")});
+  const Allocation before_ = b();
+};
+
+TEST_F(MoveForRoom, GivesTheOthersNothingBeforeItHasLeft) {
+  EXPECT_EQ(b().placement.cpus.to_string(), "2-3");
+  EXPECT_EQ(b().vacating.to_string(), "0-1");
+  EXPECT_EQ(b().vacating_alone.to_string(), "1") << "the newcomer has the other one";
+  EXPECT_EQ(ledger_.pool().to_string(), "4-7");
+  EXPECT_THAT(ledger_.neighbours_blocking(key_of("a")), ::testing::ElementsAre(key_of("b")));
+  EXPECT_EQ(b().last_move, (LastMove{std::chrono::milliseconds(1000), MoveCause::kRoom}));
+  commit(event::Converged{key_of("b"), {2, 3}});
+  EXPECT_EQ(ledger_.pool().to_string(), "1,4-7");
+  EXPECT_THAT(ledger_.neighbours_blocking(key_of("a")), ::testing::IsEmpty());
+}
+
+TEST_F(MoveForRoom, KeepsCpusThatTheNewcomerGivesUpBeforeItHasLeft) {
+  commit(event::CreateWithdrawn{key_of("a"), "neighbours-stuck"});
+  EXPECT_EQ(b().vacating_alone.to_string(), "0-1");
+  EXPECT_EQ(ledger_.pool().to_string(), "4-7");
+}
+
+TEST_F(MoveForRoom, IsTakenBackWhole) {
+  commit(event::CreateWithdrawn{key_of("a"), "neighbours-stuck"});
+  commit(event::ChangeReverted{before_, "why", /*may_be_there=*/true});
+  EXPECT_EQ(b().placement.cpus.to_string(), "0-1");
+  EXPECT_EQ(b().vacating_alone.to_string(), "2-3") << "it may have been told these";
+  EXPECT_EQ(ledger_.pool().to_string(), "4-7");
+  EXPECT_TRUE(b().last_move.has_value()) << "it is not tried again soon";
+  commit(event::Converged{key_of("b"), {0, 1}});
+  EXPECT_EQ(ledger_.pool().to_string(), "2-7");
+  EXPECT_TRUE(b().vacating.empty());
+}
+
 }  // namespace
 }  // namespace topolet::engine

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/simulate/simulated_node.hpp"
@@ -12,16 +13,22 @@ namespace topolet::simulate {
 namespace {
 
 using ::testing::HasSubstr;
-using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
 class MadeRoom : public ::testing::Test {
  protected:
   static constexpr const char* kTwoNodes = "pack:2 numa:1 core:8 pu:1";
+  static constexpr const char* kNever = R"({"topolet.io/move":"never"})";
 
   static std::string runs_on(SimulatedNode& node, const std::string& pod) {
     for (const RunningContainer& container : node.runtime().running()) {
       if (container.pod == pod) return container.cpus.to_string();
+    }
+    return "nothing";
+  }
+  static std::string held_by(SimulatedNode& node, const std::string& pod) {
+    for (const ContainerSnapshot& container : node.snapshot().containers) {
+      if (container.key.pod_uid == pod) return container.cpus.to_string();
     }
     return "nothing";
   }
@@ -41,8 +48,9 @@ class MadeRoom : public ::testing::Test {
   }
 
   /// Node 0 has the pods `four` and `two`, node 1 `six`: on each two CPUs are free.
-  static void fill(SimulatedNode& node, const std::string& annotations_of_two = "{}") {
-    node.guaranteed("four", 4);
+  static void fill(SimulatedNode& node, const std::string& annotations_of_two = "{}",
+                   const std::string& annotations_of_four = "{}") {
+    create(node, "four", 4, annotations_of_four);
     create(node, "two", 2, annotations_of_two);
     node.guaranteed("six", 6);
     ASSERT_EQ(runs_on(node, "four"), "0-3");
@@ -79,7 +87,7 @@ TEST_F(MadeRoom, MovesWhoseAnnotationAllowsIt) {
 
 TEST_F(MadeRoom, LeavesAloneWhoseAnnotationForbidsIt) {
   SimulatedNode node(kTwoNodes, with({"--placement.heal=all"}));
-  fill(node, R"({"topolet.io/move":"never"})");
+  fill(node, kNever);
   EXPECT_EQ(node.guaranteed("three", 3).cpus.to_string(), "6-7,14");
 }
 
@@ -113,24 +121,22 @@ TEST_F(MadeRoom, PlacesWithoutTheMoveIfTheOtherDoesNotLeave) {
   EXPECT_EQ(three.outcome, "placed");
   EXPECT_EQ(three.cpus.to_string(), "6-7,14");
   EXPECT_EQ(runs_on(node, "two"), "4-5");
-  const auto containers = node.snapshot().containers;
-  for (const ContainerSnapshot& container : containers) {
-    if (container.key.pod_uid == "two") EXPECT_EQ(container.cpus.to_string(), "4-5");
-  }
+  EXPECT_EQ(held_by(node, "two"), "4-5");
 }
 
 TEST_F(MadeRoom, LeavesAloneForTenMinutesWhoHasMoved) {
   SimulatedNode node(kTwoNodes, with({"--placement.heal=all"}));
-  fill(node);
-  node.guaranteed("three", 3);  // "two" is on node 1, which is full
-  node.apply(R"({"op":"remove_pod","pod":"four"})");
+  fill(node, "{}", kNever);
+  node.guaranteed("three", 3);
+  ASSERT_EQ(runs_on(node, "two"), "14-15");
+  node.apply(R"({"op":"remove_pod","pod":"three"})");
   node.apply(R"({"op":"remove_pod","pod":"six"})");
-  // Free: 0-3, 7; 8-13.
-  create(node, "seven", 7, "{}");
-  const std::string wide = runs_on(node, "seven");
+  EXPECT_EQ(node.guaranteed("seven", 7).cpus.to_string(), "4,8-13") << "who could make room has just moved";
   EXPECT_EQ(runs_on(node, "two"), "14-15");
-  EXPECT_EQ(runs_on(node, "three"), "0-2") << "which has never been moved";
-  (void)wide;
+  node.apply(R"({"op":"remove_pod","pod":"seven"})");
+  node.apply(R"({"op":"clock","advance_s":600})");
+  EXPECT_EQ(node.guaranteed("seven", 7).cpus.to_string(), "8-14");
+  EXPECT_EQ(runs_on(node, "two"), "4-5");
 }
 
 TEST_F(MadeRoom, MovesNobodyWithADevice) {
@@ -139,7 +145,6 @@ TEST_F(MadeRoom, MovesNobodyWithADevice) {
   node.guaranteed("four", 4);
   create(node, "two", 2, "{}", R"(,"devices":["/dev/x"])");
   node.guaranteed("six", 6);
-  node.apply(R"({"op":"run_pod","pod":"three","name":"three"})");
   const OperationResult three = node.guaranteed("three", 3);
   EXPECT_EQ(runs_on(node, "two"), "4-5");
   EXPECT_EQ(three.cpus.to_string(), "6-7,14");
@@ -165,9 +170,9 @@ TEST_F(MadeRoom, KeepsThePodTogether) {
 TEST_F(MadeRoom, IsMadeForOneThatGrows) {
   SimulatedNode node(kTwoNodes, with({"--placement.heal=all"}));
   fill(node);
-  const OperationResult grown = node.apply(
-      R"({"op":"update","pod":"four","container":"main","cpu_request_milli":7000,"cpu_limit_milli":7000})");
-  EXPECT_EQ(grown.outcome, "placed");
+  const OperationResult grown =
+      node.apply(R"({"op":"update","pod":"four","container":"main","cpu_request_milli":7000,"cpu_limit_milli":7000})");
+  EXPECT_EQ(grown.outcome, "ok");
   EXPECT_EQ(runs_on(node, "four"), "0-6");
   EXPECT_EQ(runs_on(node, "two"), "14-15");
 }
@@ -183,21 +188,16 @@ TEST_F(MadeRoom, GrowsWithoutTheMoveIfTheOtherDoesNotLeave) {
 
 TEST_F(MadeRoom, IsMadeInACacheWithinTheNode) {
   SimulatedNode node("pack:1 numa:1 l3:3 core:4 pu:1", with({"--placement.heal=all", "--placement.make-room=node"}));
-  node.guaranteed("a", 2);
-  node.guaranteed("b", 3);
-  node.guaranteed("c", 2);
-  node.guaranteed("d", 2);
-  // Whoever came first is with another of two.
+  for (const auto& [pod, cpus] : {std::pair("a", 2), {"b", 3}, {"c", 2}, {"d", 2}}) node.guaranteed(pod, cpus);
   node.apply(R"({"op":"remove_pod","pod":"a"})");
+  SCOPED_TRACE(fmt::format("b {} c {} d {}", runs_on(node, "b"), runs_on(node, "c"), runs_on(node, "d")));
   const OperationResult four = node.guaranteed("e", 4);
-  SCOPED_TRACE(fmt::format("b {} c {} d {} e {}", runs_on(node, "b"), runs_on(node, "c"), runs_on(node, "d"),
-                           runs_on(node, "e")));
-  EXPECT_EQ(four.outcome, "placed");
+  EXPECT_TRUE(four.cpus == CpuSet::range(0, 3) || four.cpus == CpuSet::range(8, 11)) << four.cpus.to_string();
+  EXPECT_THAT(four.changed, SizeIs(1));
 }
 
 TEST_F(MadeRoom, IsMadeBesideADeviceByUpToThree) {
-  SimulatedNode node(kTwoNodes,
-                     with({"--placement.heal=all", "--plugins.enable=gpu", "--gpu.headroom=0"}));
+  SimulatedNode node(kTwoNodes, with({"--placement.heal=all", "--plugins.enable=gpu", "--gpu.headroom=0"}));
   node.apply(R"({"op":"device","path":"/dev/nvidia0","kind":"gpu","nodes":"0"})");
   for (const char* pod : {"a", "b", "c"}) node.guaranteed(pod, 2);
   SCOPED_TRACE(fmt::format("a {} b {} c {}", runs_on(node, "a"), runs_on(node, "b"), runs_on(node, "c")));

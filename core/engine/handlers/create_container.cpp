@@ -277,7 +277,8 @@ Plan CreateContainer::plan(const Ledger& ledger, Time began) const {
 std::optional<Plan> CreateContainer::plan_with_room(const Ledger& ledger, Time began, const Plan& without) const {
   if (!may_make_room_ || tells_in_answer()) return std::nullopt;
   const auto plan_in = [&](const Ledger& trial) { return plan(trial, began); };
-  return RoomPlanner(ledger, deps_.placer, deps_.committer.wall_time()).plan({workload_, zone_, plan_in, began}, without);
+  return RoomPlanner(ledger, deps_.placer, deps_.committer.wall_time())
+      .plan({workload_, zone_, plan_in, began}, without);
 }
 
 void CreateContainer::deny(Code code, const placement::Decision& decision) {
@@ -302,7 +303,8 @@ void CreateContainer::wait_for_neighbours() {
 void CreateContainer::neighbours_timed_out(const Error& error) {
   const Error kubelet_error{Code::kUnavailable,
                             "topolet: other containers could not be moved off its CPUs: " + error.message};
-  if (!was_in_doubt_ && !moved_.empty()) return place_without_moves(error);
+  if (!was_in_doubt_ && !moved_.empty() && deps_.ledger().find(workload_.key) != nullptr)
+    return place_without_moves(error);
   if (!was_in_doubt_ && may_go_around_neighbours()) return go_around_neighbours();
   if (!was_in_doubt_) return withdraw(kubelet_error, "neighbours-stuck");
   // An earlier try of this create may have made the container.
@@ -329,8 +331,8 @@ void CreateContainer::go_around_neighbours() {
 void CreateContainer::place_without_moves(const Error& error) {
   may_make_room_ = false;
   deps_.committer.commit(event::CreateWithdrawn{workload_.key, "neighbours-stuck"});
-  withdraw_moves_for_room(deps_.committer, moved_, display_name(workload_), error.message);
-  deps_.committer.when_durable([self = shared_from_this()] { self->start_placing(); });
+  withdraw_moves_for_room(deps_, moved_, display_name(workload_), error.message,
+                          [self = shared_from_this()] { self->start_placing(); });
 }
 
 void CreateContainer::admit_placed() {

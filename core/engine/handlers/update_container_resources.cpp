@@ -76,9 +76,9 @@ std::optional<Event> UpdateContainerResources::choose_event(const Allocation& be
                                      before.conflict;
   if (is_new_kubelet_cpuset && !stays_inside_kubelet_cpuset && !with_kubelet_cpuset.kubelet_cpus.empty())
     return follow_kubelet(with_kubelet_cpuset);
-  std::variant<Event, placement::Decision> planned = plan_resize(
-      deps_.placer, deps_.ledger(), before, requested,
-      may_make_room_ ? std::optional(deps_.committer.wall_time()) : std::nullopt);
+  std::variant<Event, placement::Decision> planned =
+      plan_resize(deps_.placer, deps_.ledger(), before, requested,
+                  may_make_room_ ? std::optional(deps_.committer.wall_time()) : std::nullopt);
   if (auto* denial = std::get_if<placement::Decision>(&planned)) {
     deny(requested, std::move(*denial));
     return std::nullopt;
@@ -140,8 +140,8 @@ void UpdateContainerResources::wait_for_neighbours() {
 void UpdateContainerResources::place_without_moves(const std::string& why) {
   may_make_room_ = false;
   deps_.committer.commit(event::ChangeReverted{before_, "other containers did not make room in time: " + why});
-  withdraw_moves_for_room(deps_.committer, moved_, display_name(before_.workload), why);
-  deps_.committer.when_durable([self = shared_from_this()] { self->begin_turn({}); });
+  withdraw_moves_for_room(deps_, moved_, display_name(before_.workload), why,
+                          [self = shared_from_this()] { self->begin_turn({}); });
 }
 
 void UpdateContainerResources::revert(const std::string& why, std::function<void()> then) {

@@ -41,8 +41,8 @@ class UpdateContainerResources : public std::enable_shared_from_this<UpdateConta
   const operations::ResourceUpdate& update_;
   const std::string container_id_;
   Allocation before_;
-  bool may_make_room_ = true;       ///< others may be moved for a better place of it
-  std::vector<Allocation> moved_;   ///< those that are, as they were before
+  bool may_make_room_ = true;            ///< others may be moved for a better place of it
+  std::vector<Allocation> moved_;        ///< those that are, as they were before
   std::optional<Event> deferred_event_;  ///< committed only once the runtime has taken the update
   ContainerCpuset sent_;
   ContainerQueues::OperationDone operation_done_;

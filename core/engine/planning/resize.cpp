@@ -78,7 +78,8 @@ PlannedResize change_size(const Placer& placer, const Ledger& ledger, const Allo
   };
   Plan plan = plan_in(ledger);
   if (makes_room)
-    plan = with_room_made(ledger, placer, *makes_room, {requested, {}, plan_in, constraints.plan_began}, std::move(plan));
+    plan =
+        with_room_made(ledger, placer, *makes_room, {requested, {}, plan_in, constraints.plan_began}, std::move(plan));
   if (plan.decision.denied) return std::move(plan.decision);
   retain_memory_nodes(before, placer.rules(), plan.decision.placement);
   plan.preferred = still_preferred(ledger, before, plan);

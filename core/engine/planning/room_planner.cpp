@@ -51,9 +51,8 @@ struct RoomTry {
       return std::tuple(one.hoped_for, one.moved.size(), !one.stays_inside_nodes, one.cpus);
     };
     if (const auto order = rank(*this) <=> rank(other); order != 0) return order < 0;
-    return std::lexicographical_compare(
-        moved.begin(), moved.end(), other.moved.begin(), other.moved.end(),
-        [](const Resident* a, const Resident* b) { return a->key() < b->key(); });
+    return std::lexicographical_compare(moved.begin(), moved.end(), other.moved.begin(), other.moved.end(),
+                                        [](const Resident* a, const Resident* b) { return a->key() < b->key(); });
   }
 };
 
@@ -66,8 +65,8 @@ bool uses_devices(const placement::Workload& workload) {
 /// It is where it should be, and nothing is under way with it.
 bool is_settled(const Allocation& allocation) {
   const bool is_at_rest = allocation.phase == Phase::kCreated || allocation.phase == Phase::kRunning;
-  return is_at_rest && allocation.vacating.empty() && !allocation.preferred &&
-         allocation.squeeze == Squeeze::kNone && allocation.seen_on.empty() && allocation.overlapped.empty();
+  return is_at_rest && allocation.vacating.empty() && !allocation.preferred && allocation.squeeze == Squeeze::kNone &&
+         allocation.seen_on.empty() && allocation.overlapped.empty();
 }
 
 CpuSet cpus_near_devices(const topology::Topology& topology, const placement::Decision& decision) {
@@ -121,8 +120,8 @@ class RoomPlanner::Search {
   std::vector<RoomTry> tries() const;
   void add_tries_on_nodes(const placement::Candidate& place, std::vector<RoomTry>& tries) const;
   void add_tries_in_l3(const CpuSet& l3, std::vector<RoomTry>& tries) const;
-  std::vector<std::vector<const Resident*>> minimal_groups(const std::vector<const Resident*>& here, const CpuSet& place,
-                                                           std::size_t missing) const;
+  std::vector<std::vector<const Resident*>> minimal_groups(const std::vector<const Resident*>& here,
+                                                           const CpuSet& place, std::size_t missing) const;
   bool have_room_outside(const std::vector<const Resident*>& moved, const NodeSet& place) const;
   bool has_other_l3(const Resident& resident, const CpuSet& l3, bool stays_inside_nodes) const;
   std::vector<NodeSet> nodes_for(const Resident& resident, const CpuSet& free) const;
@@ -201,7 +200,8 @@ void RoomPlanner::Search::collect_residents() {
   for (const auto& [key, allocation] : allocations) {
     if (key == key_ || !allocation.is_exclusive() || !is_movable(allocation, rules)) continue;
     if (!is_settled(allocation) || was_just_moved(allocation, planner_.now_)) continue;
-    if (uses_devices(allocation.workload) || allocation.placement.cpus.intersects(ledger_.inventory().isolated)) continue;
+    if (uses_devices(allocation.workload) || allocation.placement.cpus.intersects(ledger_.inventory().isolated))
+      continue;
     if (!allocation.placement.mems.empty() && !rules.memory_migrate) continue;
     Resident resident;
     resident.allocation = &allocation;
@@ -218,8 +218,8 @@ void RoomPlanner::Search::collect_residents() {
     // Containers of one pod stay together: also where nobody has told topolet to place them by their pod.
     const bool is_bound_to_pod =
         std::any_of(first, last, is_mate) || !ledger_.nodes_of_pod(key.pod_uid, key.sandbox_id).empty();
-    resident.may_leave_nodes = rules.make_room == placement::MakeRoomRule::kAll && !is_bound_to_pod &&
-                               may_leave_its_nodes(allocation, rules);
+    resident.may_leave_nodes =
+        rules.make_room == placement::MakeRoomRule::kAll && !is_bound_to_pod && may_leave_its_nodes(allocation, rules);
     residents_.push_back(std::move(resident));
   }
   for (const Resident& resident : residents_) {
@@ -242,7 +242,7 @@ std::vector<std::vector<const Resident*>> RoomPlanner::Search::minimal_groups(co
     if (part >= missing) groups.push_back({resident});
     if (part > 0 && part < missing) small.emplace_back(part, resident);
   }
-  if (most_moves() == 1 || !groups.empty()) return groups;
+  if (most_moves() == 1) return groups;
   std::stable_sort(small.begin(), small.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
   small.resize(std::min(small.size(), kMostMovedTogether));
   for (std::size_t i = 0; i < small.size(); ++i) {
@@ -479,7 +479,8 @@ std::optional<Plan> RoomPlanner::Search::carry_out(const RoomTry& chosen) const 
     plan.moves.push_back(*std::move(move));
   }
   if (!leaves_others_cpus(plan)) return std::nullopt;
-  plan.decision.reason += fmt::format("; {} {} room for it", fmt::join(names, ", "), names.size() > 1 ? "make" : "makes");
+  plan.decision.reason +=
+      fmt::format("; {} {} room for it", fmt::join(names, ", "), names.size() > 1 ? "make" : "makes");
   return plan;
 }
 

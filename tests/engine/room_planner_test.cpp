@@ -1,0 +1,194 @@
+#include "core/engine/planning/room_planner.hpp"
+
+#include <gmock/gmock.h>
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "core/placement/decide.hpp"
+#include "tests/engine/crowds.hpp"
+
+namespace topolet::engine {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::minutes;
+using ::testing::HasSubstr;
+
+constexpr milliseconds kNow = std::chrono::hours(1);
+
+/// Two nodes of four CPUs. On each, two are free: "v" and "w" have the others.
+class RoomPlannerTest : public ::testing::Test {
+ protected:
+  static Ledger two_and_two(Allocation v = exclusive("v", {0, 1}), std::vector<Allocation> more = {}) {
+    more.push_back(std::move(v));
+    more.push_back(changed_to_stay(exclusive("w", {4, 5})));
+    return ledger_of(std::move(more));
+  }
+  static Allocation changed_to_stay(Allocation allocation) {
+    allocation.workload.settings = std::map<std::string, std::string>{{"move", "never"}};
+    return allocation;
+  }
+  Placer placer() {
+    return Placer({topology_, placement::make_candidates(*topology_, topology_->allowed), rules_,
+                   [this](const auto& request, const placement::PlacementRules& rules) {
+                     ++decisions_;
+                     if (denies_moves_ && request->occasion == placement::Occasion::kMove) {
+                       placement::Decision denied;
+                       denied.denied = true;
+                       return denied;
+                     }
+                     return decide(*request, rules, {{.policy = few_nodes_}});
+                   }});
+  }
+  std::optional<Plan> room_for(const placement::Workload& workload, const Ledger& ledger) {
+    const Placer placer = this->placer();
+    const auto plan_in = [&](const Ledger& trial) { return placer.plan(trial, workload); };
+    const Plan without = plan_in(ledger);
+    decisions_ = 0;
+    return RoomPlanner(ledger, placer, kNow).plan({workload, {}, plan_in, std::chrono::steady_clock::now()}, without);
+  }
+
+  const std::shared_ptr<const topology::Topology> topology_ = testing::machine("node:2 core:4 pu:1");
+  const std::shared_ptr<placement::Policy> few_nodes_ = std::make_shared<FixedPolicy>(
+      std::vector<std::pair<NodeSet, std::int32_t>>{{NodeSet{0}, 50}, {NodeSet{1}, 50}, {NodeSet{0, 1}, 0}});
+  placement::PlacementRules rules_ = with_heal();
+  bool denies_moves_ = false;
+  int decisions_ = 0;
+
+ private:
+  static placement::PlacementRules with_heal() {
+    placement::PlacementRules rules;
+    rules.heal = placement::HealRule::kAll;
+    return rules;
+  }
+};
+
+TEST_F(RoomPlannerTest, MovesOneThatIsAsWellOffElsewhere) {
+  const std::optional<Plan> plan = room_for(guaranteed("n", 3), two_and_two());
+  ASSERT_TRUE(plan.has_value());
+  EXPECT_EQ(plan->decision.nodes, NodeSet{0});
+  ASSERT_EQ(plan->moves.size(), 1U);
+  const Move& move = plan->moves.front();
+  EXPECT_EQ(move.workload.key.name, "v");
+  EXPECT_EQ(move.cause, MoveCause::kRoom);
+  EXPECT_EQ(move.decision.reason_code, "room");
+  EXPECT_THAT(move.decision.reason, HasSubstr("makes room for default/n/n"));
+  EXPECT_EQ(move.decision.placement.cpus.to_string(), "6-7");
+  EXPECT_FALSE(move.preferred.has_value()) << "it does not go back";
+}
+
+TEST_F(RoomPlannerTest, AsksNobodyWhereItIsInOneNodeAnyway) {
+  EXPECT_FALSE(room_for(guaranteed("n", 2), two_and_two()).has_value());
+  EXPECT_EQ(decisions_, 0);
+}
+
+TEST_F(RoomPlannerTest, AsksNobodyWhereCpusAreMissing) {
+  EXPECT_FALSE(room_for(guaranteed("n", 6), two_and_two()).has_value());
+  EXPECT_EQ(decisions_, 0);
+}
+
+TEST_F(RoomPlannerTest, MovesTheSmallestThatSuffices) {
+  const Ledger ledger = ledger_of({exclusive("large", {0, 1, 2}), exclusive("small", {4}), exclusive("other", {5})});
+  const std::optional<Plan> plan = room_for(guaranteed("n", 3), ledger);
+  EXPECT_FALSE(plan.has_value()) << "node 1 has two, and node 0 one: " << plan->moves.front().workload.key.name;
+  EXPECT_TRUE(room_for(guaranteed("n", 2),
+                       ledger_of({exclusive("large", {0, 1, 2}), exclusive("a", {4, 5}), exclusive("b", {6})}))
+                  .has_value());
+}
+
+TEST_F(RoomPlannerTest, PutsSoManyWaysToThePolicies) {
+  const std::shared_ptr<const topology::Topology> large = testing::machine("node:2 core:64 pu:1");
+  denies_moves_ = true;
+  std::vector<Allocation> allocations;
+  std::uint32_t cpu = 0;
+  for (int i = 0; i < 58; ++i, cpu += 1) allocations.push_back(exclusive("a" + std::to_string(100 + i), {cpu}));
+  cpu = 64;
+  for (int i = 0; i < 58; ++i, cpu += 1) allocations.push_back(exclusive("b" + std::to_string(100 + i), {cpu}));
+  const Ledger ledger = ledger_of(std::move(allocations), {}, {large->allowed, {}, {}});
+  const Placer placer(
+      {large, placement::make_candidates(*large, large->allowed), rules_, this->placer().deps().decide});
+  const placement::Workload workload = guaranteed("n", 7);
+  const auto plan_in = [&](const Ledger& trial) { return placer.plan(trial, workload); };
+  const Plan without = plan_in(ledger);
+  ASSERT_EQ(without.decision.nodes.size(), 2U);
+  decisions_ = 0;
+  const RoomPlanner planner(ledger, placer, kNow);
+  EXPECT_FALSE(planner.plan({workload, {}, plan_in, std::chrono::steady_clock::now()}, without).has_value());
+  EXPECT_EQ(decisions_, static_cast<int>(2 * kMostRoomTries));
+}
+
+TEST_F(RoomPlannerTest, LeavesAloneWhoMayNotMoveNow) {
+  const std::vector<std::pair<const char*, std::function<void(Allocation&)>>> changes = {
+      {"has a device", [](Allocation& a) { a.workload.devices = {"/dev/x"}; }},
+      {"uses a device", [](Allocation& a) { a.workload.used_devices = {"/dev/x"}; }},
+      {"has bound memory", [](Allocation& a) { a.placement.mems = NodeSet{0}; }},
+      {"has much memory", [](Allocation& a) { a.workload.demand.memory_request_bytes = std::int64_t{1} << 30; }},
+      {"has moved",
+       [](Allocation& a) {
+         a.last_move = LastMove{kNow - minutes(9), MoveCause::kHeal};
+       }},
+      {"is leaving CPUs", [](Allocation& a) { a.vacating = {5}; }},
+      {"is to go back",
+       [](Allocation& a) {
+         a.preferred = Preferred{a.placement, {}, NodeSet{0}, false};
+       }},
+      {"starts", [](Allocation& a) { a.phase = Phase::kStarting; }},
+      {"ends", [](Allocation& a) { a.stopping = true; }},
+      {"is held", [](Allocation& a) { a.phase = Phase::kCrashed; }},
+  };
+  for (const auto& [what, change] : changes) {
+    Allocation v = exclusive("v", {0, 1});
+    change(v);
+    EXPECT_FALSE(room_for(guaranteed("n", 3), two_and_two(v)).has_value()) << what;
+  }
+}
+
+TEST_F(RoomPlannerTest, MovesMemoryThatMigrates) {
+  rules_.memory_migrate = true;
+  Allocation v = exclusive("v", {0, 1});
+  v.workload.demand.memory_request_bytes = std::int64_t{1} << 30;
+  EXPECT_TRUE(room_for(guaranteed("n", 3), two_and_two(v)).has_value());
+}
+
+TEST_F(RoomPlannerTest, MovesAgainAfterTenMinutes) {
+  Allocation v = exclusive("v", {0, 1});
+  v.last_move = LastMove{kNow - minutes(11), MoveCause::kHeal};
+  EXPECT_TRUE(room_for(guaranteed("n", 3), two_and_two(v)).has_value());
+}
+
+TEST_F(RoomPlannerTest, KeepsThePodTogether) {
+  Allocation mate = shared("mate");
+  mate.workload.key.pod_uid = "uid-v";
+  mate.workload.key.sandbox_id = "sandbox-v";
+  EXPECT_FALSE(room_for(guaranteed("n", 3), two_and_two(exclusive("v", {0, 1}), {mate})).has_value());
+}
+
+TEST_F(RoomPlannerTest, LeavesEveryContainerCpusWhileItMoves) {
+  EXPECT_FALSE(room_for(guaranteed("n", 3),
+                        two_and_two(exclusive("v", {0, 1}), {shared("s", Phase::kRunning, CpuSet::range(4, 7))}))
+                   .has_value());
+}
+
+TEST_F(RoomPlannerTest, PlansTheSameForTheSame) {
+  const auto first = room_for(guaranteed("n", 3), two_and_two());
+  const auto second = room_for(guaranteed("n", 3), two_and_two());
+  ASSERT_TRUE(first && second);
+  EXPECT_EQ(first->decision.placement, second->decision.placement);
+  EXPECT_EQ(first->moves.front().decision.placement, second->moves.front().decision.placement);
+}
+
+TEST(Standing, ComparesNodesThenDistanceThenDevicesThenCaches) {
+  const auto machine = testing::machine("node:2 l3:2 core:2 pu:1");
+  const Standing one = standing_of(*machine, {0, 1});
+  EXPECT_EQ(one.nodes, 1U);
+  EXPECT_EQ(one.l3s, 1U);
+  EXPECT_LT(one, standing_of(*machine, {1, 2}));
+  EXPECT_LT(standing_of(*machine, {1, 2}), standing_of(*machine, {3, 4}));
+  EXPECT_LT(standing_of(*machine, {0, 1}, CpuSet::range(0, 3)), standing_of(*machine, {4, 5}, CpuSet::range(0, 3)));
+  EXPECT_LT(one, Standing{.is_denied = true});
+}
+
+}  // namespace
+}  // namespace topolet::engine
