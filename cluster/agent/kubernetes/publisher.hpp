@@ -77,6 +77,8 @@ class Publisher {
   /// Something that the object depends on may have changed.
   void something_changed() { schedule(Urgency::kUsual); }
   void pod_was_bound() { schedule(Urgency::kUrgent); }
+  /// A container is on other nodes than a scheduler knows, and so is the room.
+  void container_was_moved() { schedule(Urgency::kUrgent); }
   /// The object as the API server has it; null: there is none. The first call lets publishing begin.
   void take_object(const nlohmann::json& object);
   Counts counts() const;

@@ -19,6 +19,11 @@ const api::Grants kGrants = {.account = "topolet-agent",
                              .pod = "deploy/kubernetes/agent.yaml",
                              .token = "deploy/kubernetes/agent-kubeconfig"};
 
+/// Returns true if a container is moved that could have stayed where it was, to a better place or for another one.
+bool moves_by_choice(const watch::v1::Event& event) {
+  return event.reason_code() == "room" || event.reason_code() == "healed";
+}
+
 /// Thousands of agents ask.
 constexpr std::chrono::minutes kAskForRightsAgain{10};
 /// After a start all is known by then, or something is the matter.
@@ -136,6 +141,8 @@ void Reporter::hear(const watch::v1::Delta* delta) {
     for (const watch::v1::Event& event : heard->events()) events_.take(event, is_remote(*heard, event));
     if (devices_ && pods_.want_devices()) devices_->refresh();
     if (capacity_) capacity_->node_changed();
+    const auto& events = heard->events();
+    if (std::any_of(events.begin(), events.end(), moves_by_choice)) publisher_.container_was_moved();
     publisher_.something_changed();
   });
 }
