@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "core/engine/planning/standing.hpp"
 #include "core/placement/decide.hpp"
 #include "tests/engine/crowds.hpp"
 

@@ -21,9 +21,9 @@ using nlohmann::json;
 constexpr std::chrono::milliseconds kCoalesce{250};
 /// Between two writes, and a tenth of it at random.
 constexpr std::chrono::milliseconds kShortestPeriod{1000};
-/// The same for a pod that was just bound, and for a container that was moved. Until it is published, a scheduler that reads the object anew forgets that
-/// it has given the room away, and gives it to another pod as well: so a few writes may follow each other at once, and
-/// one more each kShortestPeriod.
+/// The same for a pod that was just bound, and for a container that was moved. Until it is published, a scheduler that
+/// reads the object anew forgets that it has given the room away, and gives it to another pod as well: so a few writes
+/// may follow each other at once, and one more each kShortestPeriod.
 constexpr std::chrono::milliseconds kUrgentCoalesce{10};
 constexpr int kUrgentBurst = 4;
 /// A scheduler that looked at a change too early looks again only when the object changes once more. So that it does,

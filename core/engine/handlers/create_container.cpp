@@ -303,8 +303,7 @@ void CreateContainer::wait_for_neighbours() {
 void CreateContainer::neighbours_timed_out(const Error& error) {
   const Error kubelet_error{Code::kUnavailable,
                             "topolet: other containers could not be moved off its CPUs: " + error.message};
-  if (!was_in_doubt_ && !moved_.empty() && deps_.ledger().find(workload_.key) != nullptr)
-    return place_without_moves(error);
+  if (waits_for_room()) return place_without_moves(error);
   if (!was_in_doubt_ && may_go_around_neighbours()) return go_around_neighbours();
   if (!was_in_doubt_) return withdraw(kubelet_error, "neighbours-stuck");
   // An earlier try of this create may have made the container.
@@ -325,6 +324,19 @@ void CreateContainer::go_around_neighbours() {
   ++detours_;
   deps_.committer.commit(event::CreateWithdrawn{workload_.key, "neighbours-stuck"},
                          [self = shared_from_this()] { self->start_placing(); });
+}
+
+/// Returns true if those that have not left could have stayed where they are. Before they have, nothing goes to the
+/// runtime: not even a create that is in doubt has made the container, if they were moved for it before a restart.
+bool CreateContainer::waits_for_room() const {
+  const Allocation* allocation = deps_.ledger().find(workload_.key);
+  if (allocation == nullptr || allocation->phase != Phase::kPending) return false;
+  if (!was_in_doubt_) return !moved_.empty();
+  const std::vector<placement::ContainerKey> blocking = deps_.ledger().neighbours_blocking(workload_.key);
+  return std::any_of(blocking.begin(), blocking.end(), [this](const placement::ContainerKey& key) {
+    const Allocation& neighbour = *deps_.ledger().find(key);
+    return neighbour.last_move && neighbour.last_move->cause == MoveCause::kRoom;
+  });
 }
 
 /// Some have not left in time that could have stayed where they are: they do stay there, and it is decided anew.

@@ -53,6 +53,7 @@ class CreateContainer : public std::enable_shared_from_this<CreateContainer> {
   void neighbours_timed_out(const Error& error);
   bool may_go_around_neighbours() const;
   void go_around_neighbours();
+  bool waits_for_room() const;
   void place_without_moves(const Error& error);
   void admit_placed();
   void admit(const ContainerCpuset& durable);

@@ -11,14 +11,13 @@
 #include <utility>
 
 #include "core/engine/planning/movable.hpp"
-#include "core/engine/planning/zone_and_devices.hpp"
+#include "core/engine/planning/standing.hpp"
 #include "core/placement/exclusive_claim.hpp"
 #include "core/placement/kept_cpus.hpp"
 #include "core/placement/reason_codes.hpp"
 #include "core/placement/settings.hpp"
 #include "core/placement/validate.hpp"
 #include "core/placement/zone.hpp"
-#include "core/topology/find_device.hpp"
 
 namespace topolet::engine {
 namespace {
@@ -69,20 +68,6 @@ bool is_settled(const Allocation& allocation) {
          allocation.seen_on.empty() && allocation.overlapped.empty();
 }
 
-CpuSet cpus_near_devices(const topology::Topology& topology, const placement::Decision& decision) {
-  CpuSet near;
-  for (const std::string& name : decision.used_devices) {
-    for (const std::uint32_t node : nodes_with_cpus(topology, topology::find_device(topology, name).nodes))
-      near |= topology.node(node)->cpus;
-  }
-  return near;
-}
-
-std::size_t count_l3s(const topology::Topology& topology, const CpuSet& cpus) {
-  return static_cast<std::size_t>(std::count_if(topology.l3s.begin(), topology.l3s.end(),
-                                                [&cpus](const CpuSet& l3) { return l3.intersects(cpus); }));
-}
-
 /// The nodes where a scheduler counts on room for pods that have no container yet.
 NodeSet promised_nodes(const Ledger& ledger, const placement::PlacementRules& rules, const std::string& own_sandbox) {
   std::set<std::string> with_containers{own_sandbox};
@@ -96,16 +81,6 @@ NodeSet promised_nodes(const Ledger& ledger, const placement::PlacementRules& ru
 }
 
 }  // namespace
-
-Standing standing_of(const topology::Topology& topology, const CpuSet& cpus, const CpuSet& near_devices) {
-  Standing standing;
-  const NodeSet nodes = topology.nodes_of(cpus);
-  standing.nodes = nodes.size() + (cpus.intersects(topology.cpus_outside_nodes()) ? 1 : 0);
-  standing.distance = topology.total_distance(nodes);
-  if (!near_devices.empty()) standing.remote_cpus = (cpus - near_devices).size();
-  standing.l3s = count_l3s(topology, cpus);
-  return standing;
-}
 
 /// The search for one container.
 class RoomPlanner::Search {
@@ -129,7 +104,7 @@ class RoomPlanner::Search {
   std::optional<Move> plan_move(const Ledger& trial, const Resident& resident, bool stays_inside_nodes) const;
   bool leaves_others_cpus(const Plan& plan) const;
   Standing standing_of_plan(const Plan& plan) const;
-  std::size_t most_moves() const { return near_devices_.empty() ? 1 : kMostMovesForDevices; }
+  std::size_t most_moves() const;
 
   const RoomPlanner& planner_;
   const Ledger& ledger_;
@@ -178,6 +153,12 @@ Standing RoomPlanner::Search::standing_of_plan(const Plan& plan) const {
   Standing standing = standing_of(topology_, decision.placement.cpus, near);
   standing.misses_zone = decision.reason_code == placement::reason_code::kZoneMissed;
   return standing;
+}
+
+/// A denial does not say which devices count.
+std::size_t RoomPlanner::Search::most_moves() const {
+  const bool is_for_device = !near_devices_.empty() || (now_.is_denied && uses_devices(request_.workload));
+  return is_for_device ? kMostMovesForDevices : 1;
 }
 
 /// Returns false if nobody's move could give it a better place, or it has to be where it is.

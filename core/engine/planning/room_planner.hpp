@@ -2,9 +2,7 @@
 #pragma once
 
 #include <chrono>
-#include <compare>
 #include <cstddef>
-#include <cstdint>
 #include <functional>
 #include <optional>
 #include <vector>
@@ -13,21 +11,6 @@
 #include "core/engine/state/ledger.hpp"
 
 namespace topolet::engine {
-
-/// How good a place is for a container with CPUs of its own. The less, the better; the first difference counts.
-struct Standing {
-  bool is_denied = false;  ///< or it shares CPUs, as there were none for it alone
-  bool misses_zone = false;
-  std::size_t nodes = 0;        ///< CPUs outside any node are on one more
-  std::uint32_t distance = 0;   ///< of these nodes, as in Candidate
-  std::size_t remote_cpus = 0;  ///< CPUs away from its devices
-  std::size_t l3s = 0;
-
-  auto operator<=>(const Standing&) const = default;
-};
-
-/// Returns the standing of a container on `cpus`; `near_devices`: empty for one that has none.
-Standing standing_of(const topology::Topology& topology, const CpuSet& cpus, const CpuSet& near_devices = {});
 
 /// So many ways to move others are put to the policies for one container. Each costs a decision on the container and
 /// one on each that would move.
