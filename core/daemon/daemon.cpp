@@ -25,6 +25,7 @@
 #include "core/machine/cpu_manager_state.hpp"
 #include "core/machine/kubepods.hpp"
 #include "core/machine/machine.hpp"
+#include "core/machine/rdt_classes.hpp"
 #include "core/placement/decide.hpp"
 #include "core/topology/discover.hpp"
 #include "store/inspect.hpp"
@@ -350,7 +351,8 @@ engine::Engine::Deps Daemon::engine_deps(const std::shared_ptr<const topology::T
                      .candidates = std::move(machine.candidates),
                      .rules = configured_rules,
                      .decide = [this](const auto& request, const auto& rules) { return decide(request, rules); },
-                     .annotations = [this] { return plugins_->annotations(); }},
+                     .annotations = [this] { return plugins_->annotations(); },
+                     .rdt_classes = std::make_shared<engine::RdtClasses>([] { return machine::rdt_classes(); })},
           .kernel = engine::ProcessCgroups(),
           .clock = {},
           .log = *log_,

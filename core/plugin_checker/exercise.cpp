@@ -62,8 +62,10 @@ class Exerciser {
     for (const Kind kind : {Kind::kPlaced, Kind::kStarted, Kind::kMoved, Kind::kResized, Kind::kExited, Kind::kReleased,
                             Kind::kUnpinned, Kind::kDenied, Kind::kPodRemoved}) {
       begin("notify", TOPOLET_EVENTS_ID);
+      ++sequence;
+      if (!plugin_.hears_of(kind)) continue;
       plugin::ContainerEvent container_event = event_of(kind);
-      container_event.sequence = ++sequence;
+      container_event.sequence = sequence;
       judge(plugin_.notify(container_event, *topology_));
     }
     begin("tick", TOPOLET_TICK_ID);
@@ -159,7 +161,8 @@ class Exerciser {
     if (!judge(verdicts)) return;
     for (std::size_t i = 0; i < verdicts->size(); ++i) {
       const placement::Verdict& verdict = (*verdicts)[i];
-      result_.answers += fmt::format("candidate {}: {}: {}\n", i, describe_verdict(verdict), verdict.reason);
+      result_.answers +=
+          fmt::format("candidate {}: {}: {} {}\n", i, describe_verdict(verdict), verdict.reason, verdict.code);
     }
   }
 
@@ -219,6 +222,8 @@ class Exerciser {
     result_.answers +=
         fmt::format("narrow {} withhold {} order {} {} {} {}", pick.narrow ? pick.narrow->to_string() : "nothing",
                     pick.withhold.to_string(), fmt::join(pick.order, ","), pick.reason, pick.unmet, pick.rejected);
+    if (!pick.code.empty()) result_.answers += ' ' + pick.code;
+    for (const placement::Replacement& other : pick.replace) result_.answers += " replace " + other.reason;
     for (const placement::CpuMinimum& share : pick.at_least) {
       result_.answers += fmt::format(" at least {} of {}", share.count, share.cpus.to_string());
       expect_subset("at_least", share.cpus, usable, "usable");
@@ -252,8 +257,12 @@ class Exerciser {
     if (!judge(adjustment)) return;
     result_.answers +=
         fmt::format("mems {} {}\n", adjustment->mems ? adjustment->mems->to_string() : "nothing", adjustment->reason);
-    for (const auto& [name, value] : adjustment->added.env) result_.answers += name + '=' + value + '\n';
-    for (const auto& [key, value] : adjustment->added.annotations) result_.answers += key + ": " + value + '\n';
+    const placement::AddedFields& added = adjustment->added;
+    for (const auto* pairs : {&added.env, &added.annotations, &added.tags, &added.unified}) {
+      for (const auto& [name, value] : *pairs) result_.answers += name + '=' + value + '\n';
+    }
+    if (!added.rdt_class.empty()) result_.answers += "RDT class " + added.rdt_class + '\n';
+    for (const std::string& device : adjustment->used_devices) result_.answers += "uses " + device + '\n';
     if (!adjustment->mems) return;
     expect_subset("mems", *adjustment->mems, chosen.memory, "memory");
     if (adjustment->mems->empty()) {

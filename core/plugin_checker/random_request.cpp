@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::int64_t kMiB = std::int64_t{1} << 20;
 
-std::string odd_string(RandomSource& rng) {
+std::string odd_short_string(RandomSource& rng) {
   static const std::vector<std::string> kStrings = {"",
                                                     "web",
                                                     "0",
@@ -25,8 +25,12 @@ std::string odd_string(RandomSource& rng) {
                                                     "/dev/null",
                                                     "../../etc",
                                                     "Größe 数量"};
-  if (rng.one_in(12)) return std::string(64 << 10, rng.one_in(2) ? 'x' : '\xf0');
   return rng.one_of(kStrings);
+}
+
+std::string odd_string(RandomSource& rng) {
+  if (rng.one_in(12)) return std::string(64 << 10, rng.one_in(2) ? 'x' : '\xf0');
+  return odd_short_string(rng);
 }
 
 template <class Tag>
@@ -75,13 +79,17 @@ std::map<std::string, std::string> random_map(RandomSource& rng) {
   return map;
 }
 
-/// Names of the machine's devices among names of none, so that plugins find some.
+/// Names of the machine's devices among names of none, so that plugins find some. Where there are many, most are short:
+/// to copy megabytes would take most of the time of the check.
 std::vector<std::string> random_devices(const topology::Topology& topology, RandomSource& rng) {
   std::vector<std::string> devices;
-  const std::uint64_t count = rng.one_in(10) ? 300 : rng.below(4);
+  constexpr std::uint64_t kMostLong = 4;
+  const std::uint64_t count = rng.one_in(10) ? 300 : rng.below(kMostLong);
   for (std::uint64_t i = 0; i < count; ++i) {
     const bool known = !topology.os_devices.empty() && rng.one_in(2);
-    devices.push_back(known ? "/dev/" + rng.one_of(topology.os_devices).name : odd_string(rng));
+    devices.push_back(known           ? "/dev/" + rng.one_of(topology.os_devices).name
+                      : i < kMostLong ? odd_string(rng)
+                                      : odd_short_string(rng));
   }
   return devices;
 }
@@ -157,6 +165,7 @@ placement::LedgerSnapshot random_ledger(const Testbed& testbed, RandomSource& rn
 void add_circumstances(placement::PolicyRequest& request, RandomSource& rng) {
   request.occasion =
       static_cast<placement::Occasion>(rng.below(static_cast<std::uint64_t>(placement::Occasion::kAdopt) + 1));
+  if (rng.one_in(2)) request.rdt_classes = {"gold", "silver"};
   if (request.occasion != placement::Occasion::kCreate) request.had.cpus = request.shared_cpus();
   request.common_options = {.whole_cores = rng.one_in(4), .pod_scope = rng.one_in(4), .spread_cores = rng.one_in(8)};
 }

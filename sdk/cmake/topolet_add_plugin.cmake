@@ -19,13 +19,13 @@ function(topolet_add_plugin name)
   endif()
 endfunction()
 
-# topolet_add_plugin_tests(NAME [TEST sources…] [WORKLOAD FILE] [MACHINE DESCRIPTION] [EXPECT REGEX]): tests of the
-# plugin NAME for ctest.
+# topolet_add_plugin_tests(NAME [TEST sources…] [WORKLOAD FILE] [MACHINE DESCRIPTION] [OPTIONS flags…] [EXPECT REGEX]):
+# tests of the plugin NAME for ctest.
 # NAME.unit is a program with testing.hpp, NAME.check `topolet plugin check`, and NAME.simulate `topolet simulate` with the
-# workload, whose output must match EXPECT if that is given; each as far as what it needs is there: hwloc,
+# workload and the flags, whose output must match EXPECT if that is given; each as far as what it needs is there: hwloc,
 # topolet-plugin-check, topolet.
 function(topolet_add_plugin_tests name)
-  cmake_parse_arguments(arg "" "WORKLOAD;MACHINE;EXPECT" "TEST" ${ARGN})
+  cmake_parse_arguments(arg "" "WORKLOAD;MACHINE;EXPECT" "TEST;OPTIONS" ${ARGN})
   if(arg_TEST AND TARGET topolet::sdk-testing)
     add_executable(${name}_test ${arg_TEST})
     target_link_libraries(${name}_test PRIVATE topolet::sdk-testing)
@@ -44,7 +44,7 @@ function(topolet_add_plugin_tests name)
       set(arg_MACHINE "pack:2 numa:1 core:4 pu:2")
     endif()
     add_test(NAME ${name}.simulate COMMAND ${TOPOLET} simulate --topology ${arg_MACHINE} --plugin $<TARGET_FILE:${name}>
-      --workload ${CMAKE_CURRENT_SOURCE_DIR}/${arg_WORKLOAD} --explain --placement.deadline-ms=60000)
+      --workload ${CMAKE_CURRENT_SOURCE_DIR}/${arg_WORKLOAD} --explain --placement.deadline-ms=60000 ${arg_OPTIONS})
     if(arg_EXPECT)
       set_tests_properties(${name}.simulate PROPERTIES PASS_REGULAR_EXPRESSION "${arg_EXPECT}")
     endif()

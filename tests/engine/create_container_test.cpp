@@ -97,6 +97,48 @@ TEST_F(CreateContainerTest, KeepsValuesOfVariablesOutOfWhatTheRuntimeSays) {
   EXPECT_THAT(outcomes_, ::testing::ElementsAre("device error: (value of PASSWORD): unknown device"));
 }
 
+/// Wants all containers in one RDT class, where there is such a class.
+class Classing : public placement::Policy {
+ public:
+  const std::string& name() const override { return name_; }
+  Result<std::vector<placement::Verdict>> score(const placement::PolicyRequest& request) override {
+    return std::vector<placement::Verdict>(request.candidates.size());
+  }
+  Result<placement::Pick> pick(const placement::PolicyRequest& /*request*/, std::size_t /*candidate*/,
+                               const CpuSet& /*usable*/, std::size_t /*count*/) override {
+    return placement::Pick();
+  }
+  Result<placement::Adjustment> adjust(const placement::PolicyRequest& request,
+                                       const placement::ChosenPlacement& /*chosen*/) override {
+    placement::Adjustment adjustment;
+    if (!request.rdt_classes.empty()) adjustment.added.rdt_class = request.rdt_classes.front();
+    return adjustment;
+  }
+
+ private:
+  std::string name_ = "classing";
+};
+
+TEST_F(CreateContainerTest, OffersNoRdtClassThatTheRuntimeHasRefused) {
+  begin({}, {pod_of("a"), pod_of("b")});
+  placer_ =
+      Placer({.topology = topology_,
+              .candidates = placement::make_candidates(*topology_, topology_->allowed),
+              .rules = {},
+              .decide =
+                  [policy = std::make_shared<Classing>()](const auto& request, const placement::PlacementRules& rules) {
+                    return decide(*request, rules, {{.policy = policy}});
+                  },
+              .rdt_classes = std::make_shared<RdtClasses>([] { return std::vector<std::string>{"gold"}; })});
+  const auto refused = create("a");
+  EXPECT_EQ(find("a")->placement.added.rdt_class, "gold");
+  refused->answer({Code::kUnknown, "failed to generate spec: failed to set RDT class: RDT support is not enabled", {}});
+  loop_.run();
+  const auto next = create("b");
+  EXPECT_TRUE(next->is_forwarded());
+  EXPECT_EQ(find("b")->placement.added.rdt_class, "");
+}
+
 /// Has all share one CPU for each container that there is.
 class GrowingPool : public placement::Policy {
  public:

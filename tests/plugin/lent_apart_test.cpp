@@ -4,7 +4,10 @@
 #include <spdlog/sinks/ostream_sink.h>
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <sstream>
+#include <utility>
+#include <vector>
 
 #include "core/base/log.hpp"
 #include "core/base/run_in_child.hpp"
@@ -23,6 +26,16 @@ using ::testing::Not;
 
 /// As a plugin does it that knows no const.
 void scribble_on(const std::uint64_t* words) { const_cast<std::uint64_t*>(words)[0] ^= 0xffU; }
+
+/// Puts a page of its own, with the same bytes, in the place of the one that it is lent: that one nobody can write to.
+void put_own_page_in_place_of(const std::uint64_t* lent) {
+  constexpr int kFlags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED;
+  auto* page = reinterpret_cast<unsigned char*>(reinterpret_cast<std::uintptr_t>(lent) / 4096 * 4096);  // NOLINT
+  const std::vector<unsigned char> bytes(page, page + 4096);
+  EXPECT_NE(::mprotect(page, 4096, PROT_READ | PROT_WRITE), 0);
+  EXPECT_EQ(::mmap(page, 4096, PROT_READ | PROT_WRITE, kFlags, -1, 0), page);
+  std::copy(bytes.begin(), bytes.end(), page);
+}
 
 std::int32_t say(const topolet_score_sink& sink, const std::string& reason) {
   return sink.set(&sink, 0, TOPOLET_VERDICT_SCORE, 1, view_of(reason));
@@ -115,10 +128,8 @@ TEST_F(LentApart, StillBlamesTheOneThatWritesWhenItIsAsked) {
 
 TEST_F(LentApart, FindsATopologyThatWasChangedBetweenDecisionsAndThenNamesWhoDoesIt) {
   const Scripted writes = scripted_on("writes", [](const topolet_request& request, const topolet_score_sink& sink) {
-    const std::uint64_t* words = request.topology->allowed.words;
-    const auto page = reinterpret_cast<std::uintptr_t>(words) / 4096 * 4096;                // NOLINT
-    EXPECT_EQ(::mprotect(reinterpret_cast<void*>(page), 4096, PROT_READ | PROT_WRITE), 0);  // NOLINT
-    scribble_on(words);
+    put_own_page_in_place_of(request.topology->allowed.words);
+    scribble_on(request.topology->allowed.words);
     return say(sink, "mine");
   });
   EXPECT_EQ(host_.ask({writes})[0], "mine");
@@ -133,8 +144,7 @@ TEST_F(LentApart, LooksAtTheTopologyNowAndThenOnly) {
   EXPECT_THAT(host_.ask({reads("a")}), ElementsAre("255 of 255"));
   host_.tick();
   const Scripted writes = scripted_on("writes", [](const topolet_request& request, const topolet_score_sink& sink) {
-    const auto page = reinterpret_cast<std::uintptr_t>(request.topology->allowed.words) / 4096 * 4096;  // NOLINT
-    EXPECT_EQ(::mprotect(reinterpret_cast<void*>(page), 4096, PROT_READ | PROT_WRITE), 0);              // NOLINT
+    put_own_page_in_place_of(request.topology->allowed.words);
     scribble_on(request.topology->allowed.words);
     return say(sink, "mine");
   });
@@ -151,7 +161,10 @@ TEST_F(LentApart, LooksAtTheTopologyNowAndThenOnly) {
 using Deed = int (*)(void* page, std::size_t bytes);
 constexpr Deed kUnmaps = &::munmap;
 constexpr Deed kHides = [](void* page, std::size_t bytes) { return ::mprotect(page, bytes, PROT_NONE); };
-constexpr Deed kProtects = [](void* page, std::size_t bytes) { return ::mprotect(page, bytes, PROT_READ); };
+constexpr Deed kReplaces = [](void* page, std::size_t bytes) {
+  constexpr int kFlags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED;
+  return ::mmap(page, bytes, PROT_NONE, kFlags, -1, 0) == page ? 0 : 1;
+};
 
 /// In a process of its own, two decisions with a plugin that does so to where `address_in` says, and what was said.
 ChildEnd decide_beside(Deed deed, std::function<const void*(const topolet_request&)> address_in) {
@@ -187,7 +200,52 @@ TEST_P(LentMemoryThatIsTaken, NamesThePluginAndCostsNobodyElseAVote) {
   EXPECT_EQ(of_workload.text, expected("the workload and the candidates"));
 }
 
-INSTANTIATE_TEST_SUITE_P(All, LentMemoryThatIsTaken, ::testing::Values(kUnmaps, kHides, kProtects));
+/// Does so to the arguments of its first notify(), its calls after that nothing.
+struct TakesArguments {
+  Deed deed;
+  bool has_done_it = false;
+  topolet_instance instance{};
+
+  static std::int32_t notify(const topolet_instance* instance, const topolet_event* event, const topolet_event_sink*) {
+    auto& self = *static_cast<TakesArguments*>(instance->context);
+    const auto page = reinterpret_cast<std::uintptr_t>(event) / 4096 * 4096;  // NOLINT
+    if (std::exchange(self.has_done_it, true)) return event->sequence == 2 ? TOPOLET_OK : 43;
+    return self.deed(reinterpret_cast<void*>(page), 4096) == 0 ? TOPOLET_OK : TOPOLET_FAILED;  // NOLINT
+  }
+  static const void* get_capability(const topolet_instance*, topolet_str id) {
+    static const topolet_events kEvents = {sizeof(topolet_events), 0, &notify};
+    return topolet_str_is(id, TOPOLET_EVENTS_ID) ? &kEvents : nullptr;
+  }
+};
+
+TEST_P(LentMemoryThatIsTaken, CostsThePluginThisEventOnlyIfItIsThatOfArguments) {
+  const ChildEnd end = run_in_child(std::chrono::minutes(1), [](const Progress&) {
+    record_crashes_to(-1);
+    TakesArguments takes{GetParam()};
+    takes.instance = {sizeof(takes.instance), 0, &takes, &TakesArguments::get_capability,
+                      [](const topolet_instance*) {}};
+    const auto policy =
+        PluginPolicy::wrap("takes", std::make_unique<PluginHost>("takes", make_silent_log(), nullptr), &takes.instance)
+            .value();
+    std::string said;
+    for (const std::uint64_t sequence : {1, 2}) {
+      ContainerEvent container_event;
+      container_event.kind = ContainerEvent::Kind::kStarted;
+      container_event.topology = two_node_request()->topology;
+      container_event.sequence = sequence;
+      const auto told = policy->notify(container_event, AbiTopology(container_event.topology));
+      said += told ? "told; " : told.error().message + "; ";
+    }
+    return said;
+  });
+  EXPECT_EQ(end.kind, ChildEnd::Kind::kReturned) << end.text;
+  EXPECT_EQ(
+      end.text,
+      "takes: notify wrote to memory that it was lent to read (the arguments of the call, unmapped or protected); "
+      "told; ");
+}
+
+INSTANTIATE_TEST_SUITE_P(All, LentMemoryThatIsTaken, ::testing::Values(kUnmaps, kHides, kReplaces));
 
 }  // namespace
 }  // namespace topolet::plugin

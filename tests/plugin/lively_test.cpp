@@ -38,6 +38,7 @@ class Lively : public ::testing::Test {
     machine->os_devices.emplace_back().name = "NAME";
     machine->pci_devices.emplace_back().address = "0000:65:00.0";
     request->topology = machine;
+    request->rdt_classes = {"gold", "value"};
     return policy.adjust(abi_view(*request), chosen);
   }
   std::string adjust_error(const std::string& answer) {
@@ -127,6 +128,12 @@ TEST_F(Lively, SetsFilesOfTheCgroupAndAnRdtClass) {
   ASSERT_TRUE(adjustment) << adjustment.error().message;
   EXPECT_THAT(adjustment->added.unified, ElementsAre(std::pair("memory.high", "4096")));
   EXPECT_EQ(adjustment->added.rdt_class, "value");
+}
+
+TEST_F(Lively, IsNotPutIntoAnRdtClassThatIsNotThere) {
+  const auto adjustment = adjust("class-unsupported");
+  ASSERT_TRUE(adjustment) << "nothing counts as a mistake";
+  EXPECT_EQ(adjustment->added.rdt_class, "");
 }
 
 TEST_F(Lively, IsRefusedFilesAndClassesThatMakeNoSense) {

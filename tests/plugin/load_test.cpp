@@ -6,10 +6,12 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
+#include "core/base/run_in_child.hpp"
 #include "core/plugin/host/loaded_config.hpp"
 #include "tests/plugin/plugins.hpp"
 
@@ -61,6 +63,24 @@ class PluginDir : public ::testing::Test {
   fs::path root_;
   fs::path dir_;
 };
+
+TEST_F(PluginDir, TellsWhichLibraryAPluginLacksAndTheWayOut) {
+  const fs::path library = dir_ / fs::path(TOPOLET_ANOTHER_LIBRARY).filename();
+  fs::copy_file(kBroken / "needs-library.so", dir_ / "needs-library.so");
+  fs::copy_file(TOPOLET_ANOTHER_LIBRARY, library);
+  // In processes of their own: a loader that has found a library once does not look for it again.
+  const auto refusal_of_another_process = [this] {
+    return run_in_child(std::chrono::minutes(1), [this](const Progress&) { return refusal(dir_, "needs-library"); })
+        .text;
+  };
+  EXPECT_EQ(refusal_of_another_process(), "loaded");
+  fs::remove(library);
+  EXPECT_EQ(
+      refusal_of_another_process(),
+      "plugin needs-library: cannot load " + (dir_ / "needs-library.so").string() +
+          ": it is linked to the library libtopolet-another.so, which the loader cannot open here (No such file or "
+          "directory); install that library, or link what the plugin needs into it statically");
+}
 
 TEST_F(PluginDir, LoadsAPluginAndReadsWhatItSaysOfItself) {
   const fs::path file = put_numa(dir_ / "numa.so");

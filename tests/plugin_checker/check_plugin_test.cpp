@@ -97,7 +97,7 @@ TEST(CheckPlugin, FailsACrashOnTheMachineItHappensOn) {
   EXPECT_THAT(failure(misfit("few-nodes"), "machine-24-nodes"), HasSubstr("crashed with SIG"));
 }
 
-TEST(CheckPlugin, FailsAWriteToATopologyThatWasMadeWritable) {
+TEST(CheckPlugin, FailsAWriteToATopologyWhosePagesWereReplaced) {
   const std::string text = failure(misfit("unlocks"), "in-range");
   EXPECT_THAT(text, HasSubstr("expected: nothing written to what is lent as const\n"));
   EXPECT_THAT(text, HasSubstr("unlocks: score wrote to memory that it was lent to read (the topology)"));

@@ -75,6 +75,8 @@ const std::vector<Defect>& defects() {
       {"logs-secret", "env-secrets", " is in a line of its log ("},
       {"saves-secret", "env-secrets", " is in its state ("},
       {"passes-secret", "env-secrets", " is in an answer ("},
+      {"annotates-secret", "env-secrets", " is in an answer ("},
+      {"tags-secret", "env-secrets", " is in an answer ("},
       {"uses-pid", "other-process", "in another process, given the same state"},
       {"uses-variable", "other-process", "in another process, given the same state"},
       {"uses-address", "other-process", "in another process, given the same state"},

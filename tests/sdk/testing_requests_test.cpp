@@ -2,6 +2,14 @@
 #include <gtest/gtest.h>
 #include <topolet/testing.hpp>
 
+#include <array>
+#include <chrono>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
 namespace topolet::sdk::testing {
 namespace {
 
@@ -63,6 +71,94 @@ TEST(SdkLedger, HasAllModesAndSaysHowFarAContainerIs) {
   EXPECT_EQ(node_demands(ledger.view())[1].exclusive_cpus, 1U);
 }
 
+TEST(SdkLedger, HasItsEntriesInTheHostsOrder) {
+  Ledger ledger(two_nodes());
+  ledger.place_shared({.pod_uid = "2", .name = "b"}, set_of({0}));
+  ledger.place_shared({.pod_uid = "2", .name = "a", .attempt = 10}, set_of({0}));
+  ledger.place_shared({.pod_uid = "10", .name = "z"}, set_of({0})).entry_flags(TOPOLET_ENTRY_STARTED);
+  ledger.place_shared({.pod_uid = "2", .name = "a", .attempt = 9}, set_of({0}));
+  std::vector<std::string> order;
+  for (const topolet_ledger_entry& entry : entries(ledger.view())) {
+    order.push_back(std::string(text(entry.pod_uid)) + "/" + std::string(text(entry.container_name)) + "/" +
+                    std::to_string(entry.attempt));
+  }
+  EXPECT_THAT(order, ElementsAre("10/z/0", "2/a/9", "2/a/10", "2/b/0"));
+  EXPECT_EQ(entries(ledger.view())[0].flags, TOPOLET_ENTRY_STARTED) << "of the one that was placed last then";
+}
+
+TEST(SdkRequest, HasPairsByTheirKeysAndOfEachTheLast) {
+  const Workload workload({.env = {{"B", "1"}, {"A", "2"}, {"B", "3"}}});
+  ASSERT_EQ(workload.view().env.count, 2U);
+  EXPECT_EQ(text(workload.view().env.items[0].key), "A");
+  EXPECT_EQ(text(workload.view().env.items[1].value), "3");
+}
+
+/// Writes down what it is given.
+class Given {
+ public:
+  static constexpr std::array<topolet_option, 6> kOptions = {{
+      duration_option("every", "1m30s", 0, 0, "How often."),
+      size_option("room", "64Mi", 0, 0, "How much."),
+      list_option("names", " a , b ", "Which."),
+      cpulist_option("cpus", "3,1-2", "Where."),
+      string_option("text", " as it is ", "What."),
+      repeated(size_option("sizes", "1k", 0, 0, "How much each.")),
+  }};
+  Given(const Options& options, const Host& host) {
+    for (const char* name : {"every", "room", "names", "cpus", "text"}) {
+      host.log(TOPOLET_LOG_INFO, options[name]);
+    }
+    for (const std::string_view size : options.all("sizes")) host.log(TOPOLET_LOG_INFO, size);
+  }
+  void score(const topolet_request&, Scores&) const {}
+};
+
+std::vector<std::string> given(const Plugin::Values& values) {
+  const topolet_plugin_entry entry = {sizeof(topolet_plugin_entry),
+                                      TOPOLET_ABI_MINOR,
+                                      TOPOLET_ABI_DRAFT,
+                                      0,
+                                      TOPOLET_STR("given"),
+                                      TOPOLET_STR("1"),
+                                      Given::kOptions.data(),
+                                      static_cast<std::uint32_t>(Given::kOptions.size()),
+                                      sizeof(topolet_option),
+                                      &detail::create<Given>,
+                                      {},
+                                      {},
+                                      {}};
+  FakeHost host;
+  const Plugin plugin(entry, host, values);
+  return host.log;
+}
+
+TEST(SdkPlugin, IsGivenThePlainFormOfValues) {
+  EXPECT_THAT(given({}), ElementsAre("90000", "67108864", "a,b", "1-3", " as it is "));
+  EXPECT_THAT(
+      given({{"every", "250ms"}, {"room", "2k"}, {"names", ""}, {"cpus", ""}, {"sizes", "1Ki"}, {"sizes", "0"}}),
+      ElementsAre("250", "2000", "", "", " as it is ", "1024", "0"));
+}
+
+TEST(SdkPlugin, IsNotGivenAValueThatAHostWouldRefuse) {
+  using Value = std::pair<std::string, std::string>;
+  for (const Value& bad : {Value{"every", "5"}, Value{"every", "5s1m"}, Value{"every", "soon"}, Value{"every", ""},
+                           Value{"room", "1 Mi"}, Value{"room", "-1"}, Value{"room", "9Ei"}, Value{"names", "a,,b"},
+                           Value{"names", "a,"}, Value{"cpus", "3-1"}}) {
+    EXPECT_THROW(given({bad}), std::invalid_argument) << bad.first << " = " << bad.second;
+  }
+}
+
+/// Wants a tick from a thread of its own.
+class Waker {
+ public:
+  explicit Waker(const Options&, const Host& host) : thread_([host] { host.tick_soon(); }) {}
+  ~Waker() { thread_.join(); }
+  void score(const topolet_request&, Scores&) const {}
+
+ private:
+  std::thread thread_;
+};
+
 /// Writes down what it is told.
 class Listener {
  public:
@@ -118,6 +214,27 @@ class SdkPluginIsTold : public ::testing::Test {
                                        {}};
   FakeHost host_;
 };
+
+TEST(SdkFakeHost, CountsTheTicksThatAThreadOfThePluginWants) {
+  const topolet_plugin_entry entry = {sizeof(topolet_plugin_entry),
+                                      TOPOLET_ABI_MINOR,
+                                      TOPOLET_ABI_DRAFT,
+                                      0,
+                                      TOPOLET_STR("waker"),
+                                      TOPOLET_STR("1"),
+                                      nullptr,
+                                      0,
+                                      sizeof(topolet_option),
+                                      &detail::create<Waker>,
+                                      {},
+                                      {},
+                                      {}};
+  FakeHost host;
+  const Plugin plugin(entry, host);
+  EXPECT_TRUE(host.wait_for_wanted_ticks(1));
+  EXPECT_EQ(host.wanted_ticks(), 1U);
+  EXPECT_FALSE(host.wait_for_wanted_ticks(2, std::chrono::seconds(0)));
+}
 
 TEST_F(SdkPluginIsTold, WhatItIsCreatedForAndRepeatedOptions) {
   const Plugin plugin(entry_, host_, {{"many", "a"}, {"many", "b"}}, {},

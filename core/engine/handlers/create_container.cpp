@@ -442,10 +442,21 @@ void CreateContainer::on_create_failed(const operations::Outcome& outcome) {
   const Allocation* allocation = deps_.ledger().find(workload_.key);
   if (allocation == nullptr || allocation->phase != Phase::kPending) return deps_.committer.when_durable(then);
   const CallError error{outcome.code, without_values(outcome.message, workload_.env)};
+  note_refused_class(*allocation, error.message);
   if (was_in_doubt_ || outcome.kind == operations::Outcome::Kind::kUnknown) {
     return deps_.committer.commit(event::CreateLeftInDoubt{workload_.key, error, times()}, then);
   }
   deps_.committer.commit(event::CreateRefused{workload_.key, error, times()}, then);
+}
+
+void CreateContainer::note_refused_class(const Allocation& allocation, const std::string& message) {
+  const std::shared_ptr<RdtClasses>& classes = deps_.placer.deps().rdt_classes;
+  const std::string& name = allocation.placement.added.rdt_class;
+  if (name.empty() || classes == nullptr || !classes->note_refusal(name, message)) return;
+  deps_.log.warn(
+      "the runtime refused a container of the RDT class '{}', which a plugin had set: no container is put into it any "
+      "more until topoletd restarts",
+      name);
 }
 
 }  // namespace topolet::engine

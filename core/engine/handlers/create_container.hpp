@@ -64,6 +64,7 @@ class CreateContainer : public std::enable_shared_from_this<CreateContainer> {
   void on_created(const std::string& container_id);
   void answer_when_converged(const std::string& container_id);
   void on_create_failed(const operations::Outcome& outcome);
+  void note_refused_class(const Allocation& allocation, const std::string& message);
 
   const HandlerDeps& deps_;
   const std::shared_ptr<operations::CreateOperation> operation_;

@@ -117,6 +117,8 @@ placement::PolicyRequest Placer::request(const Ledger& ledger, const placement::
   ledger.book_together(asked, view);
   placement::PolicyRequest request = make_request(deps_.topology, std::move(view), std::move(asked), {}, deps_.rules,
                                                   ledger.kubelet_hands_out_cpusets());
+  if (deps_.rdt_classes != nullptr) request.rdt_classes = deps_.rdt_classes->usable();
+  request.any_rdt_class = deps_.any_rdt_class;
   // A runtime that has forgotten an attempt has the kubelet make the same once more.
   if (!constraints.keep.cpus.empty()) request.occasion = placement::Occasion::kRestart;
   if (constraints.occasion) request.occasion = *constraints.occasion;

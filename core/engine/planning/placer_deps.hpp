@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "core/engine/planning/rdt_classes.hpp"
 #include "core/engine/state/cpu_inventory.hpp"
 #include "core/placement/annotation_names.hpp"
 #include "core/placement/decision.hpp"
@@ -30,6 +31,8 @@ struct PlacerDeps {
       decide;
   /// Returns the annotations that are read at present; empty = not known, so that no name is called misspelt.
   std::function<placement::KnownAnnotations()> annotations = {};
+  std::shared_ptr<RdtClasses> rdt_classes = {};  ///< null: none
+  bool any_rdt_class = false;                    ///< whatever its name
 };
 
 }  // namespace topolet::engine

@@ -411,6 +411,11 @@ LentState AbiLedger::check() const {
   return contents == LentState::kIntact ? list_.check() : contents;
 }
 
+LentState AbiLedger::check_all() const {
+  const LentState contents = contents_.check_all();
+  return contents == LentState::kIntact ? list_.check_all() : contents;
+}
+
 void AbiLedger::retire() {
   contents_.retire();
   list_.retire();

@@ -29,13 +29,13 @@ class AbiTopology {
   const topolet_topology& view() const { return *view_; }
   std::uint32_t newest_minor() const { return values_.newest_minor(); }
   const std::shared_ptr<const topology::Topology>& topology() const { return topology_; }
-  /// Checks all of it: a plugin can make the pages writable. Safe from any thread.
+  /// Checks all of it: a plugin can put other pages in their place. Safe from any thread.
   LentState check() const { return block_.check_once(); }
 
  private:
   std::shared_ptr<const topology::Topology> topology_;
   ValueTranslator values_;
-  LentBlock block_{{.guard = LentGuard::kReadOnly}};
+  LentBlock block_{{.guard = LentGuard::kUnwritable}};
   const topolet_topology* view_;
 };
 
@@ -60,6 +60,7 @@ class AbiLedger {
   std::uint32_t newest_minor() const { return values_.newest_minor(); }
   // See LentBlock. Once it is not intact, it is of no use any more.
   LentState check() const;
+  LentState check_all() const;
   bool is_intact() const { return contents_.is_intact() && list_.is_intact(); }
   void retire();
 

@@ -361,7 +361,7 @@ CallResult<placement::Pick> PluginPolicy::pick(const AbiRequest& request, std::s
 CallResult<placement::Adjustment> PluginPolicy::adjust(const AbiRequest& request,
                                                        const placement::ChosenPlacement& chosen) {
   if (!has(kAdjust)) return placement::Adjustment();
-  AdjustReply reply{{begin_call()}, name_, *request.topology().topology()};
+  AdjustReply reply{{begin_call()}, name_, request.request()};
   ValueTranslator values(known_);
   const placement::Placement& placement = chosen.placement;
   const auto* adjust_request = arguments_->copy_struct(topolet_adjust_request{
@@ -370,6 +370,7 @@ CallResult<placement::Adjustment> PluginPolicy::adjust(const AbiRequest& request
       arguments_->copy(placement.cpus), arguments_->copy(placement.withheld), arguments_->copy(chosen.memory)});
   if (const CallStatus asked = call(kAdjust, adjust_request, reply, shown_of(request)); !asked) return asked.failure();
   warn_of_search_paths(reply.adjustment.added);
+  warn_of_unusable_class(reply.unusable_rdt_class);
   return std::move(reply.adjustment);
 }
 
@@ -382,6 +383,14 @@ void PluginPolicy::warn_of_search_paths(const placement::AddedFields& added) {
         "libraries they run",
         name_, variable);
   }
+}
+
+void PluginPolicy::warn_of_unusable_class(const std::string& rdt_class) {
+  if (rdt_class.empty() || !warned_of_.insert("RDT class " + rdt_class).second) return;
+  host_->log().warn(
+      "plugin {} wants containers in the RDT class '{}', which is not used: the kernel has no such group in "
+      "/sys/fs/resctrl, or the runtime has refused it; enable RDT in the runtime's configuration, with that class",
+      name_, rdt_class);
 }
 
 CallStatus PluginPolicy::notify(const ContainerEvent& container_event, const AbiTopology& topology) {

@@ -132,6 +132,8 @@ class PluginPolicy final {
                   const Shown& shown);
   /// Logs each variable once that decides which code a container runs.
   void warn_of_search_paths(const placement::AddedFields& added);
+  /// Logs each class once that containers were not put into.
+  void warn_of_unusable_class(const std::string& rdt_class);
   /// Returns which memory was written to during the call that has just returned; nothing if none was.
   std::optional<CallFailure> check_lent_memory(const Shown& shown, const char* function);
 
@@ -143,7 +145,7 @@ class PluginPolicy final {
   std::vector<placement::TakingAnnotation> taking_annotations_;
   NamesRead names_read_;
   ReasonCodes codes_;
-  std::set<std::string> warned_of_;  ///< variables
+  std::set<std::string> warned_of_;  ///< variables, and RDT classes
   /// The arguments of the running call, filled anew for each. No other plugin is ever lent this memory.
   std::optional<LentBlock> arguments_{std::in_place};
   bool watches_topology_ = false;

@@ -43,7 +43,7 @@ LentMemory ViewCache::memory(const LentTo& whom) {
   MutexLock lock(mutex_);
   std::shared_ptr<LentPool>& pool = pools_[whom];
   if (pool == nullptr) pool = std::make_shared<LentPool>();
-  return {.guard = LentGuard::kCompared, .pool = pool};
+  return {.guard = LentGuard::kFound, .pool = pool};
 }
 
 void ViewCache::lend_apart(const std::string& why) {
@@ -152,7 +152,7 @@ bool ShownViews::can_be_shared(const LentTo& whom) {
   if (!is_first) return true;
   std::shared_ptr<AbiLedger>& ledger = shown->second.ledger;
   ledger = cache_->take_ledger(whom);
-  if (ledger == nullptr || ledger->check() == LentState::kIntact) return true;
+  if (ledger == nullptr || ledger->check_all() == LentState::kIntact) return true;
   ledger.reset();
   cache_->lend_apart(
       "the ledger that plugins were lent was written to when they had returned, by a plugin that keeps addresses or "
@@ -180,7 +180,10 @@ std::shared_ptr<AbiLedger> ShownViews::updated(std::shared_ptr<AbiLedger> ledger
 bool ShownViews::were_written_by(const std::string& plugin, const KnownValues& known) {
   const LentTo whom{plugin, known.minor()};
   Shown& shown = shown_[whom];
-  if (shown.ledger == nullptr) shown.ledger = cache_->take_ledger(whom);
+  if (shown.ledger == nullptr) {
+    shown.ledger = cache_->take_ledger(whom);
+    if (shown.ledger != nullptr) static_cast<void>(shown.ledger->check_all());
+  }
   const bool view = shown.view != nullptr && shown.view->block().check() != LentState::kIntact;
   const bool ledger = shown.ledger != nullptr && shown.ledger->check() != LentState::kIntact;
   if (view || ledger) shown = {};

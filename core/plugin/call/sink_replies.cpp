@@ -302,7 +302,7 @@ std::int32_t AdjustReply::add_used_device(topolet_str device) {
   if (std::find(used.begin(), used.end(), name) != used.end())
     return record_fault(TOPOLET_DUPLICATE, fmt::format("device {} is used twice", sanitize_text(device)));
   // No fault: what a container was found to use may have been unplugged when it is placed anew.
-  if (!has_device(topology, name)) return TOPOLET_UNKNOWN;
+  if (!has_device(*request.topology, name)) return TOPOLET_UNKNOWN;
   used.emplace_back(name);
   return TOPOLET_OK;
 }
@@ -356,7 +356,12 @@ std::int32_t AdjustReply::set_rdt_class(topolet_str name) {
   }
   if (bytes_of(name) != sanitize_text(name)) return record_fault(TOPOLET_INVALID, "rdt_class is not printable");
   if (!adjustment.added.rdt_class.empty()) return record_fault(TOPOLET_DUPLICATE, "rdt_class is set twice");
-  adjustment.added.rdt_class = bytes_of(name);
+  std::string wanted(bytes_of(name));
+  if (!request.any_rdt_class && std::count(request.rdt_classes.begin(), request.rdt_classes.end(), wanted) == 0) {
+    unusable_rdt_class = std::move(wanted);
+    return TOPOLET_UNSUPPORTED;
+  }
+  adjustment.added.rdt_class = std::move(wanted);
   return TOPOLET_OK;
 }
 

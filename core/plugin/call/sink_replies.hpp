@@ -82,8 +82,9 @@ struct PickReply : SinkReply {
 
 struct AdjustReply : SinkReply {
   const std::string& plugin;
-  const topology::Topology& topology;
+  const placement::PolicyRequest& request;
   placement::Adjustment adjustment = {};
+  std::string unusable_rdt_class = {};  ///< that was asked for
 
   std::int32_t set_mems(topolet_set nodes);
   std::int32_t add_env(topolet_str name, topolet_str value);

@@ -177,6 +177,10 @@ void on_crash(int signal, siginfo_t* info, void* context) {
   // The kernel's own faults have a positive code; abort() signals the process itself.
   const bool raised = info->si_code <= 0;
   if (!raised && (signal == SIGSEGV || signal == SIGBUS)) leave_faulty_access();
+  if (!raised && signal == SIGSEGV && info->si_code == SEGV_ACCERR && note_write_to_lent(info->si_addr)) {
+    errno = error;
+    return;
+  }
   const bool own = (!raised || info->si_pid == ::getpid()) && !is_forked_child();
   if (own) {
     const PluginCall inside = current_plugin_call(registers_in(context));
@@ -325,6 +329,7 @@ void record_crashes_to(int crash_fd, const char* program) {
   g_program = program;
   note_this_process();
   for (const auto& [number, name] : kSignals) handle_crash(number);
+  expect_notes_of_writes();
   g_handlers_installed = true;
   static std::once_flag g_once;
   std::call_once(g_once, [] {

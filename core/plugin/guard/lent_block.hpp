@@ -22,14 +22,18 @@ namespace topolet::plugin {
 
 /// The effect of a write by a plugin.
 enum class LentGuard : std::uint8_t {
-  kCompared,  ///< LentBlock::check() finds it
-  kReadOnly,  ///< the plugin crashes, unless it has made the pages writable; check() finds that
+  kFound,       ///< LentBlock::check() finds it
+  kReadOnly,    ///< the plugin crashes, unless it has made the pages writable; check() finds that
+  kUnwritable,  ///< the plugin crashes, and cannot make the pages writable; dearer to make, but not to check
 };
 
-/// A piece of memory to lend, and the host's own copy of what it holds, which no plugin is given the address of.
+/// A piece of memory to lend: pages that are mapped twice. With kReadOnly, and where there can be none, others; with
+/// kFound these have a copy to compare them with, which no plugin is given the address of.
 struct LentChunk {
   LentPages pages;
-  std::unique_ptr<std::byte[]> own;  ///< null: the pages are read-only, so that they need no copy
+  std::unique_ptr<std::byte[]> copy;
+
+  std::byte* own() const { return copy ? copy.get() : pages.own(); }
 };
 
 /// Keeps what was lent to lend it again: new pages cost a fault each. Safe from any thread.
@@ -48,8 +52,8 @@ class LentPool {
 
 /// The way in which memory is lent, and where it comes from.
 struct LentMemory {
-  LentGuard guard = LentGuard::kCompared;
-  std::shared_ptr<LentPool> pool = nullptr;  ///< null: from the kernel. Used by kCompared only
+  LentGuard guard = LentGuard::kFound;
+  std::shared_ptr<LentPool> pool = nullptr;  ///< null: from the kernel. Used by kFound only
 };
 
 /// Memory that the host fills piece by piece, seals, and then shows to plugins. Its data points into the block only.
@@ -58,7 +62,7 @@ struct LentMemory {
 class LentBlock {
  public:
   explicit LentBlock(LentMemory memory = {}) : memory_(std::move(memory)) {
-    if (memory_.guard == LentGuard::kReadOnly) memory_.pool = nullptr;
+    if (memory_.guard != LentGuard::kFound) memory_.pool = nullptr;
   }
   ~LentBlock();
   LentBlock(const LentBlock&) = delete;
@@ -111,8 +115,11 @@ class LentBlock {
   /// Makes the block ready to be shown. Data that is added later is shown when it is sealed again; with kReadOnly,
   /// nothing may be added before clear().
   void seal();
-  /// Returns its state since it was sealed.
+  /// Returns its state since it was sealed. Costs a few bytes of each page where the pages are mapped twice; then,
+  /// other memory that a plugin has mapped in their place may be found by check_all() only.
   LentState check() const;
+  /// The same, by all bytes.
+  LentState check_all() const;
   /// The same, which is forgotten at once. Safe from any thread where it is sealed for the last time.
   LentState check_once() const;
   /// Returns true if no damage has been found so far.
@@ -132,15 +139,18 @@ class LentBlock {
     LentChunk chunk;
     std::size_t used = 0;
     std::size_t sealed = 0;                      ///< the first of them
-    std::optional<std::uint64_t> checksum = {};  ///< of these, if there is no own copy
-
-    std::byte* own() const { return chunk.own ? chunk.own.get() : chunk.pages.data(); }
+    std::optional<std::uint64_t> checksum = {};  ///< of these, if they are protected
   };
+  enum class Thoroughness : std::uint8_t { kQuick, kFull };
 
+  LentState state_of(const UsedChunk& used, Thoroughness thoroughness) const;
+  LentState look(Thoroughness thoroughness) const;
   Place allocate(std::size_t bytes, std::size_t alignment);
+  LentChunk new_chunk(std::size_t bytes);
   UsedChunk& add_chunk(std::size_t least_bytes);
   topolet_set copy_words(const set_words::Words& words);
   void leave_chunks();
+  void leave_damaged_chunks();
 
   LentMemory memory_;
   mutable LentState state_ = LentState::kIntact;

@@ -30,7 +30,7 @@ namespace topolet::plugin {
 struct CreateContext {
   std::shared_ptr<store::PluginStateStore> state = nullptr;  ///< where it keeps values; null: it is told that it cannot
   config::OptionValues configuration = {};                   ///< all of it but secrets, by "SECTION.KEY"
-  LentGuard guard = LentGuard::kCompared;                    ///< of what is shown to create()
+  LentGuard guard = LentGuard::kFound;                       ///< of what is shown to create()
   std::shared_ptr<const topology::Topology> machine = nullptr;  ///< to judge options by; null: not known
   topolet_purpose purpose = TOPOLET_PURPOSE_RUN;
   std::chrono::milliseconds deadline{0};          ///< after which create() is given up; 0: never

@@ -66,6 +66,9 @@ Set near(const topolet_topology& topology, const Set& cpus) {
 class Pools {
  public:
   static constexpr std::array<topolet_str, 1> kAnnotations = {{TOPOLET_STR("pool")}};
+  static constexpr std::array<topolet_kv, 2> kCodes = {
+      {{TOPOLET_STR("elsewhere"), TOPOLET_STR("The pool has its CPUs elsewhere.")},
+       {TOPOLET_STR("no-room"), TOPOLET_STR("The pool needs more CPUs than there are in this place.")}}};
 
   explicit Pools(const Options& options)
       : interval_ms_(static_cast<std::uint32_t>(std::stoul(std::string(options["interval-ms"])))) {}
@@ -83,6 +86,7 @@ class Pools {
                    pool_name(name) + " needs " + counted(pool.size(), "CPU") +
                        (has_room ? "" : ", more than there are here") +
                        (has_it ? "" : ", and is elsewhere, on " + cpu_names(pool.cpus)));
+      if (!has_room || !has_it) scores.code(i, has_room ? "elsewhere" : "no-room");
     }
   }
 

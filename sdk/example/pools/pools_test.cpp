@@ -47,7 +47,9 @@ void test_pools_grow_and_have_no_cpu_in_common() {
   const Asked asked = ask(machine, ledger, member("3", "db", 1500), 0);
   expect(asked.picked.narrow == set_of({0, 1, 3}), "it keeps its CPUs and leaves those of the other");
   expect(asked.verdicts.at(0).score == 50 && asked.verdicts.at(1).score == 0, "it stays on its node");
-  expect(ask(machine, ledger, member("3", "web", 2500), 0).verdicts.at(0).score == 0, "here is no room for three CPUs");
+  expect(asked.verdicts.at(0).code.empty() && asked.verdicts.at(1).code == "elsewhere", "a program sees why");
+  const Verdict full = ask(machine, ledger, member("3", "web", 2500), 0).verdicts.at(0);
+  expect(full.score == 0 && full.code == "no-room", "here is no room for three CPUs");
 }
 
 void test_the_others_grow_with_the_newcomer() {

@@ -97,6 +97,7 @@ static int32_t adjust(const topolet_instance* instance, const topolet_adjust_req
     sink->rdt_class(sink, kValue);
     return expect(sink->rdt_class(sink, kValue) == TOPOLET_DUPLICATE);
   }
+  if (answers("class-unsupported")) return expect(sink->rdt_class(sink, kName) == TOPOLET_UNSUPPORTED);
   if (answers("class-unnamed")) return expect(sink->rdt_class(sink, (topolet_str){NULL, 0}) == TOPOLET_INVALID);
   if (answers("class-unprintable")) return expect(sink->rdt_class(sink, kNotUtf8) == TOPOLET_INVALID);
   if (g_answer.len > 0 && g_answer.ptr[0] == '=')

@@ -98,9 +98,10 @@ struct topolet_adjust_sink {
 
   /* Puts the container into a class of Intel's Resource Director Technology, by name; at most once a call, and
    * TOPOLET_ADJUST_MAX_KEY bytes. containerd and CRI-O know such classes, and refuse a container whose class they do
-   * not have; other runtimes ignore it. What the pod sets itself stays, and of several plugins' classes the first
-   * counts, as for env(). Counts at the container's creation only.
-   * [decision] */
+   * not have; other runtimes ignore it. TOPOLET_UNSUPPORTED, and nothing is set, where the kernel has no group of that
+   * name in /sys/fs/resctrl, or where the runtime has refused a container of the class since topoletd started. What the
+   * pod sets itself stays, and of several plugins' classes the first counts, as for env(). Counts at the container's
+   * creation only. [decision] */
   int32_t (*rdt_class)(const topolet_adjust_sink* sink, topolet_str name);
 };
 

@@ -1,11 +1,17 @@
 // A running instance of a plugin, on a fake host. See <topolet/testing.hpp>.
 #pragma once
 
+#include <topolet/wake.h>
 #include <topolet/testing/answers.hpp>
+#include <topolet/testing/option_values.hpp>
 #include <topolet/testing/request.hpp>
 
+#include <chrono>
+#include <condition_variable>
 #include <cstring>
+#include <deque>
 #include <map>
+#include <mutex>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -13,7 +19,8 @@
 
 namespace topolet::sdk::testing {
 
-/// A host that records what the plugin logs and saves.
+/// A host that records what the plugin logs, saves, and wants to be woken for. The plugin's own threads may log and
+/// want ticks, too; what the test reads here meanwhile must not be written by them.
 class FakeHost {
  public:
   std::vector<std::string> log;              ///< lines, without the level
@@ -26,6 +33,7 @@ class FakeHost {
     view_.context = this;
     view_.get_capability = [](const topolet_host* host, topolet_str id) -> const void* {
       if (topolet_str_is(id, TOPOLET_LOG_ID)) return &of(host).log_;
+      if (topolet_str_is(id, TOPOLET_WAKE_ID)) return &of(host).wake_;
       return topolet_str_is(id, TOPOLET_STATE_ID) ? &of(host).state_ : nullptr;
     };
   }
@@ -33,6 +41,18 @@ class FakeHost {
   FakeHost& operator=(const FakeHost&) = delete;
 
   const topolet_host* view() const { return &view_; }
+
+  /// How often a tick was wanted (topolet.wake/1). The test makes it with Plugin::tick().
+  std::size_t wanted_ticks() const {
+    const std::lock_guard lock(mutex_);
+    return wanted_ticks_;
+  }
+  /// Waits until a tick has been wanted so often in all. False if it was not within `limit`, which should be far more
+  /// than the plugin needs.
+  bool wait_for_wanted_ticks(std::size_t count, std::chrono::seconds limit = std::chrono::seconds(60)) const {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, limit, [&] { return wanted_ticks_ >= count; });
+  }
 
  private:
   friend class Plugin;
@@ -49,7 +69,14 @@ class FakeHost {
     return key.len > TOPOLET_STATE_MAX_KEY || value_size > TOPOLET_STATE_MAX_VALUE ? TOPOLET_OUT_OF_RANGE : TOPOLET_OK;
   }
   static void write_log(const topolet_host* host, std::int32_t, topolet_str message) {
+    const std::lock_guard lock(of(host).mutex_);
     of(host).log.emplace_back(text(message));
+  }
+  static std::int32_t tick_soon(const topolet_host* host) {
+    const std::lock_guard lock(of(host).mutex_);
+    ++of(host).wanted_ticks_;
+    of(host).changed_.notify_all();
+    return TOPOLET_OK;
   }
   static std::int32_t get(const topolet_host* host, topolet_str key, void* buffer, std::size_t capacity,
                           std::size_t* size) {
@@ -73,9 +100,13 @@ class FakeHost {
     return check(key, 0);
   }
 
+  mutable std::mutex mutex_;
+  mutable std::condition_variable changed_;
+  std::size_t wanted_ticks_ = 0;
   bool may_write_ = false;
   topolet_log log_{sizeof(topolet_log), 0, &write_log};
   topolet_state state_{sizeof(topolet_state), 0, &get, &next, &set, &remove};
+  topolet_wake wake_{sizeof(topolet_wake), 0, &tick_soon};
   topolet_host view_{};
 };
 
@@ -103,24 +134,29 @@ class Plugin {
  public:
   using Values = std::vector<std::pair<std::string, std::string>>;
 
-  /// Options that `values` leaves out have their defaults; one that may be repeated may be in it more than once.
-  /// `others` are other keys of the configuration, by "SECTION.KEY". `host` must outlive the plugin.
+  /// Options that `values` leaves out have their defaults; one that may be repeated may be in it more than once. Values
+  /// are written as in the configuration ("1m30s", "64Mi"), and the plugin is given their plain form; see
+  /// plain_value(). `others` are other keys of the configuration, by "SECTION.KEY". `host` must outlive the plugin.
   Plugin(const topolet_plugin_entry& entry, FakeHost& host, const Values& values = {}, const Values& others = {},
          const Creation& creation = {})
       : host_(host), id_(text(entry.id)) {
     std::vector<topolet_kv> options;
+    std::deque<std::string> plain;
+    const auto given = [&plain](const topolet_option& option, std::string_view value) {
+      return borrow(plain.emplace_back(plain_value(option, value)));
+    };
     std::size_t used = 0;
     for (const topolet_option& option : Array<topolet_option>(entry.options, entry.option_count, entry.option_stride)) {
-      options.push_back({option.name, option.default_value});
+      const bool is_repeated = (option.flags & TOPOLET_OPTION_REPEATED) != 0;
       bool is_set = false;
       for (const auto& [name, value] : values) {
         if (name != text(option.name)) continue;
-        if (is_set && (option.flags & TOPOLET_OPTION_REPEATED) != 0) options.push_back(options.back());
-        options.back().value = borrow(value);
+        if (!is_set || is_repeated) options.push_back({option.name, {}});
+        options.back().value = given(option, value);
         is_set = true;
         ++used;
       }
-      if (!is_set && (option.flags & TOPOLET_OPTION_REPEATED) != 0) options.pop_back();
+      if (!is_set && !is_repeated) options.push_back({option.name, given(option, text(option.default_value))});
     }
     if (used != values.size())
       throw std::invalid_argument("a value is given for an option that is not in the plugin's table");

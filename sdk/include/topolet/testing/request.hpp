@@ -3,9 +3,13 @@
 
 #include <topolet/testing/machine.hpp>
 
+#include <algorithm>
 #include <deque>
+#include <map>
 #include <stdexcept>
 #include <string>
+#include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -92,9 +96,12 @@ class Workload {
     for (const std::string& text : texts) views.push_back(borrow(text));
     return {views.data(), views.size()};
   }
+  /// As the host gives them: by key, and of several with one key the last.
   topolet_kvs pairs(const std::vector<std::pair<std::string, std::string>>& pairs) {
+    std::map<std::string_view, std::string_view> sorted;
+    for (const auto& [key, value] : pairs) sorted[key] = value;
     std::vector<topolet_kv>& views = pairs_.emplace_back();
-    for (const auto& [key, value] : pairs) views.push_back({borrow(key), borrow(value)});
+    for (const auto& [key, value] : sorted) views.push_back({borrow(key), borrow(value)});
     return {views.data(), views.size()};
   }
 
@@ -107,7 +114,8 @@ class Workload {
   topolet_workload view_{};
 };
 
-/// Which container has which CPUs of a machine. The machine must outlive the ledger.
+/// Which container has which CPUs of a machine. Its entries are in the host's order, whatever the order in which they
+/// were placed: by pod_uid, container_name, attempt and sandbox_id. The machine must outlive the ledger.
 class Ledger {
  public:
   explicit Ledger(const Machine& machine) : machine_(machine), pool_(machine.online()) { refresh(); }
@@ -154,7 +162,7 @@ class Ledger {
 
   /// Sets TOPOLET_ENTRY_… flags of the container that was placed last.
   Ledger& entry_flags(std::uint32_t flags) {
-    entries_.back().flags = flags;
+    entries_.at(last_).flags = flags;
     return *this;
   }
 
@@ -162,31 +170,41 @@ class Ledger {
   Ledger& add(const Container& container, topolet_mode mode, const Set& cpus, const Set& withheld, const Set& mems) {
     const topolet_workload& workload = workloads_.emplace_back(container).view();
     const auto keep = [this](const Set& set) { return sets_.emplace_back(set).view(); };
-    entries_.push_back({workload.pod_uid,
-                        workload.container_name,
-                        workload.attempt,
-                        workload.qos,
-                        mode,
-                        0,
-                        keep(cpus),
-                        keep(withheld),
-                        keep(mems),
-                        workload.demand,
-                        workload.settings,
-                        workload.used_devices,
-                        workload.pod_name,
-                        workload.pod_namespace,
-                        workload.sandbox_id,
-                        workload.container_id,
-                        workload.runtime_handler,
-                        workload.pod_labels,
-                        workload.pod_annotations,
-                        workload.annotations,
-                        workload.tags,
-                        workload.devices,
-                        workload.cdi_devices});
+    const topolet_ledger_entry entry = {workload.pod_uid,
+                                        workload.container_name,
+                                        workload.attempt,
+                                        workload.qos,
+                                        mode,
+                                        0,
+                                        keep(cpus),
+                                        keep(withheld),
+                                        keep(mems),
+                                        workload.demand,
+                                        workload.settings,
+                                        workload.used_devices,
+                                        workload.pod_name,
+                                        workload.pod_namespace,
+                                        workload.sandbox_id,
+                                        workload.container_id,
+                                        workload.runtime_handler,
+                                        workload.pod_labels,
+                                        workload.pod_annotations,
+                                        workload.annotations,
+                                        workload.tags,
+                                        workload.devices,
+                                        workload.cdi_devices};
+    const auto at = std::upper_bound(entries_.begin(), entries_.end(), entry, comes_before);
+    last_ = static_cast<std::size_t>(at - entries_.begin());
+    entries_.insert(at, entry);
     refresh();
     return *this;
+  }
+
+  static bool comes_before(const topolet_ledger_entry& a, const topolet_ledger_entry& b) {
+    const auto key = [](const topolet_ledger_entry& entry) {
+      return std::make_tuple(text(entry.pod_uid), text(entry.container_name), entry.attempt, text(entry.sandbox_id));
+    };
+    return key(a) < key(b);
   }
 
   /// A request that is divided among nodes is rounded down here; a real host divides it without loss.
@@ -238,6 +256,7 @@ class Ledger {
   std::deque<Set> sets_;
   std::deque<Workload> workloads_;
   std::vector<topolet_ledger_entry> entries_;
+  std::size_t last_ = 0;  ///< the entry that was placed last
   std::vector<topolet_node_demand> node_demands_;
   topolet_ledger view_{};
 };
