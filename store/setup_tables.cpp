@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "store/digest.hpp"
 
@@ -15,15 +17,20 @@ std::optional<std::int64_t> number(const std::optional<std::uint32_t>& index) {
   return index ? std::optional<std::int64_t>(*index) : std::nullopt;
 }
 
-std::string text_of(const std::optional<std::uint32_t>& index) { return index ? std::to_string(*index) : "-"; }
-
 /// Equal for equal machines.
 std::string describe(const TopologyRow& row) {
   std::string text =
       fmt::format("{};{};{}\n", row.allowed.to_string(), row.reserved.to_string(), row.isolated.to_string());
+  const auto add_index = [&text](const std::optional<std::uint32_t>& index, char end) {
+    text += index ? fmt::format_int(*index).c_str() : "-";
+    text += end;
+  };
   for (const TopologyRow::Cpu& cpu : row.cpus) {
-    text += fmt::format("{} {} {} {} {}\n", cpu.cpu, text_of(cpu.node), text_of(cpu.core), text_of(cpu.l3),
-                        text_of(cpu.package));
+    add_index(cpu.cpu, ' ');
+    add_index(cpu.node, ' ');
+    add_index(cpu.core, ' ');
+    add_index(cpu.l3, ' ');
+    add_index(cpu.package, '\n');
   }
   for (const TopologyRow::Node& node : row.nodes) {
     text += fmt::format("{} {} {} {}\n", node.node, node.cpus.to_string(), node.memory_bytes, node.memory_only);
@@ -39,6 +46,18 @@ Status run(const Database& database, const char* sql, const char* purpose, const
   auto statement = database.prepare(sql, purpose);
   if (!statement) return statement.error();
   return statement->run(values...);
+}
+
+/// One of a large machine has thousands.
+Status add_cpus(const Database& database, std::int64_t topology, const std::vector<TopologyRow::Cpu>& cpus) {
+  auto insert = database.prepare("INSERT INTO topology_cpu VALUES (?1, ?2, ?3, ?4, ?5, ?6)", kRecordMachine);
+  if (!insert) return insert.error();
+  for (const TopologyRow::Cpu& cpu : cpus) {
+    Status written = insert->run(topology, std::int64_t{cpu.cpu}, number(cpu.node), number(cpu.core), number(cpu.l3),
+                                 number(cpu.package));
+    if (!written) return written;
+  }
+  return {};
 }
 
 }  // namespace
@@ -58,12 +77,7 @@ Status add_topology(const Database& database, std::int64_t boot, const TopologyR
                      row.reserved.to_string(), row.isolated.to_string());
   if (!added) return added;
   const std::int64_t topology = database.last_row_number();
-  for (const TopologyRow::Cpu& cpu : row.cpus) {
-    Status written =
-        run(database, "INSERT INTO topology_cpu VALUES (?1, ?2, ?3, ?4, ?5, ?6)", kRecordMachine, topology,
-            std::int64_t{cpu.cpu}, number(cpu.node), number(cpu.core), number(cpu.l3), number(cpu.package));
-    if (!written) return written;
-  }
+  if (Status written = add_cpus(database, topology, row.cpus); !written) return written;
   for (const TopologyRow::Node& node : row.nodes) {
     Status written =
         run(database, "INSERT INTO topology_node VALUES (?1, ?2, ?3, ?4, ?5)", kRecordMachine, topology,

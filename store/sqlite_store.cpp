@@ -285,7 +285,7 @@ Result<std::int64_t> SqliteStore::insert(const DecidedRow& row) {
       row.kubelet_cpus.to_string(), row.nodes, row.reason, row.verdicts, row.memory_request_estimated,
       encode_map(row.hugepage_limit_bytes), encode_map(row.settings), row.kubelet_mems.to_string(), row.reason_code,
       row.caused_by, row.setup, row.phases, row.conflict, row.devices, row.cpu_request_certainty, row.oom_score_adj,
-      encode_map(row.tags));
+      encode_map(row.tags), row.memory_cost);
   if (!added) return added.error();
   return database_.last_row_number();
 }

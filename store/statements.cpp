@@ -29,9 +29,9 @@ Result<Statements> Statements::prepare(const Database& database) {
        "pod_name, container, attempt, sandbox_id, container_id, runtime_handler, qos, cpu_request_milli, "
        "cpu_limit_milli, memory_request_bytes, memory_limit_bytes, mode, cpus, within, withheld, mems, kubelet_cpus, "
        "nodes, reason, verdicts, memory_request_estimated, hugepages, settings, kubelet_mems, reason_code, caused_by, "
-       "setup, phases, conflict, devices, cpu_request_certainty, oom_score_adj, tags) "
+       "setup, phases, conflict, devices, cpu_request_certainty, oom_score_adj, tags, memory_cost) "
        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, "
-       "?, ?, ?, ?, ?, ?, ?, ?)"},
+       "?, ?, ?, ?, ?, ?, ?, ?, ?)"},
       {all.add_held_cpu, "add the CPUs of a decision",
        "INSERT INTO held_cpu (decision, kind, first, last) VALUES (?1, ?2, ?3, ?4)"},
       {all.add_outcome, "add the outcome of a decision",

@@ -74,6 +74,7 @@ struct DecidedRow {
   bool conflict = false;                       ///< the CPUs are the kubelet's, although the ledger contradicts that
   std::string devices = {};                    ///< compact JSON; README.md gives its shape
   std::map<std::string, std::string> tags = {};
+  std::string memory_cost = {};          ///< compact JSON; README.md gives its shape
   std::vector<HeldCpus> held_cpus = {};  ///< of one that holds something
 };
 

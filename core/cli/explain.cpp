@@ -54,9 +54,10 @@ constexpr const char* kDecision = R"sql(
 SELECT decision, time, event, namespace, pod, container, attempt, container_id, mode, cpus, withheld, mems, nodes,
        reason, outcome, ended_time, ended_cause, repeats FROM decision WHERE decision = ?1)sql";
 
-/// What plugins noted of a decision's container: of one that holds something now, as it is now.
+/// What plugins noted of a decision's container: of one that holds something now, as it is now. And the memory that the
+/// container left behind with that decision.
 constexpr const char* kNoted = R"sql(
-SELECT coalesce((SELECT a.tags FROM allocation a WHERE a.decision = d.decision), d.tags) AS tags, d.devices
+SELECT coalesce((SELECT a.tags FROM allocation a WHERE a.decision = d.decision), d.tags) AS tags, d.devices, d.memory_cost
 FROM decided d WHERE d.decision = ?1)sql";
 
 /// The causes of an end are single words in the database: "pod-stopped".
@@ -109,6 +110,7 @@ struct Explanation {
   Seen seen;
   nlohmann::ordered_json tags;        ///< that plugins noted, by "ID/KEY"
   nlohmann::ordered_json devices;     ///< as in the table `decided`
+  nlohmann::ordered_json memory;      ///< as `memory_cost` there
   std::vector<std::string> warnings;  ///< about the pod's annotations
   Table recorded_since;               ///< the newest first
   Table verdicts;
@@ -184,6 +186,15 @@ std::vector<std::string> describe_recorded(const Table& recorded, const std::str
   return lines;
 }
 
+/// "memory: 1.5 GiB on node 0 stayed behind"
+std::string describe_memory(const nlohmann::ordered_json& memory) {
+  const nlohmann::ordered_json bytes = memory.value("bytes", nlohmann::ordered_json());
+  const std::string amount =
+      bytes.is_number() ? fmt::format("{:.1f} MiB", bytes.get<double>() / (1 << 20)) : "unknown how much";
+  return fmt::format("memory: {} on nodes {} {}", amount, memory.value("nodes", ""),
+                     memory.value("follows", false) ? "was to follow it (placement.memory-migrate)" : "stayed behind");
+}
+
 /// In lines.
 std::vector<std::string> describe_decision(const Explanation& explanation) {
   const Table& decision = explanation.decision;
@@ -204,6 +215,7 @@ std::vector<std::string> describe_decision(const Explanation& explanation) {
                                 describe_winner(of("event"), of("nodes"))));
   }
   lines.push_back(fmt::format("reason {}: {}", moment_of(of("event")), of("reason")));
+  if (!explanation.memory.empty()) lines.push_back(describe_memory(explanation.memory));
   if (explanation.squeezed) {
     for (std::string& line : describe_squeezed(*explanation.squeezed)) lines.push_back(std::move(line));
   }
@@ -304,6 +316,7 @@ Result<Explanation> explanation_of(const StateDatabase& database, FoundDecision 
                      seen_of(database, *now),
                      json_in(*noted, "tags", nlohmann::ordered_json::object()),
                      json_in(*noted, "devices", nlohmann::ordered_json::array()),
+                     json_in(*noted, "memory_cost", nlohmann::ordered_json::object()),
                      *std::move(warnings),
                      *std::move(recorded_since),
                      *std::move(verdicts),
@@ -326,6 +339,7 @@ nlohmann::ordered_json format_json(const Explanation& explanation) {
   json["stuck_on"] = explanation.seen.stuck_on;
   json["tags"] = explanation.tags;
   json["devices"] = explanation.devices;
+  json["memory_cost"] = explanation.memory;
   json["recorded_since"] = explanation.recorded_since.format_json();
   json["warnings"] = explanation.warnings;
   json["older_uids"] = explanation.found.older_uids;

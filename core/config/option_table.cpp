@@ -165,8 +165,9 @@ std::vector<OptionSpec> placement_options() {
           "A pod has none while all its containers that have a CPU limit have exclusive CPUs.",
           {"keep", "drop"}),
       option("memory-migrate", OptionType::kBool, {"false"},
-             "Whether the memory nodes of a running container may be replaced (true), in which case the kernel moves "
-             "its memory while the container waits; with false, memory nodes are only added."),
+             "Whether the memory nodes of a running container may be replaced (true): it gets the new ones at once, "
+             "and loses the others when the kernel has moved its memory, one container at a time. With false, memory "
+             "nodes are only added."),
       option("heal", OptionType::kString, {"shared"},
              "Which containers may be moved while they run, to a better place or to make room for others: none (off), "
              "those that share CPUs (shared), or also those with exclusive CPUs (all). The annotation topolet.io/move "

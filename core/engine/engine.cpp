@@ -7,6 +7,7 @@
 #include "core/base/log.hpp"
 #include "core/engine/converge/cpuset_writer.hpp"
 #include "core/engine/converge/exits.hpp"
+#include "core/engine/converge/memory_narrower.hpp"
 #include "core/engine/converge/mover.hpp"
 #include "core/engine/converge/pod_confiner.hpp"
 #include "core/engine/converge/pod_quotas.hpp"
@@ -77,6 +78,7 @@ struct Engine::Impl {
   CpusetWriter cpusets;
   Exits exits;
   Mover mover;
+  MemoryNarrower memory_narrower;
   Rebalancer rebalancer;
   PluginEvents plugin_events;
   KubeletStatic kubelet_static;
@@ -109,6 +111,7 @@ Engine::Impl::Impl(Options&& given, Deps&& deps, LoadedLedger loaded)
       cpusets({*loop, deps.runtime, options.demand_rules, std::move(deps.kernel), deps.log}),
       exits(committer, cpusets, deps.any_plugin_handles_events),
       mover({*loop, committer, cpusets, exits, options.start_grace, clock.clock(), deps.log}),
+      memory_narrower({*loop, committer, cpusets, mover, clock.clock(), deps.log}),
       rebalancer({*loop, committer, placer, mover, clock.clock(), deps.log}),
       plugin_events(committer,
                     {*loop, placer, std::move(deps.any_plugin_handles_events), std::move(deps.publish_event)}),
@@ -300,6 +303,7 @@ void Engine::Impl::tick() {
   mover.resolve_unfinished_starts();
   mover.try_stuck();
   pod_quotas.check();
+  memory_narrower.check();
   tick_plugins();
   const auto now = clock.clock().steady();
   if (now - last_reconcile < options.reconcile_every && !reconciler.has_creates_in_doubt()) return;

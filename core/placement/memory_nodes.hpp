@@ -14,7 +14,8 @@ NodeSet nodes_with_memory(const topology::Topology& topology);
 NodeSet allowed_memory_nodes(const PolicyRequest& request);
 
 /// The memory nodes to set on a container that has `had`, if a decision says `chosen`. A running container only gains
-/// nodes, because the kernel moves pages off a removed node while the write blocks; `memory_migrate` permits that.
+/// nodes, because the kernel moves pages off a removed node while the write blocks; with `memory_migrate`, `chosen` is
+/// what it is to have in the end.
 NodeSet retained_memory_nodes(const NodeSet& had, const NodeSet& chosen, bool is_running, const PlacementRules& rules);
 
 }  // namespace topolet::placement

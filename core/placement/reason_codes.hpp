@@ -39,6 +39,7 @@ inline constexpr const char* kLeftCpus = "left-cpus";
 inline constexpr const char* kStuckKept = "stuck-kept";
 inline constexpr const char* kReverted = "reverted";
 inline constexpr const char* kDemandChanged = "demand-changed";
+inline constexpr const char* kMemoryMoved = "memory-moved";
 
 // Events of a container whose CPUs something else sets.
 inline constexpr const char* kOverruledBegan = "overruled-began";

@@ -170,7 +170,7 @@ TEST_F(CliTest, QueriesCannotWriteAndMustBeSql) {
   start();
   ASSERT_TRUE(rig_.create("web").ok());
   EXPECT_EQ(ask({"query", "SELEC pod"}).code, 2);
-  const Said written = ask({"query", "DELETE FROM allocation"});
+  const Said written = ask({"query", "DELETE FROM allocation_row"});
   EXPECT_EQ(written.code, 2);
   EXPECT_THAT(written.text, HasSubstr("DELETE is refused"));
   EXPECT_THAT(ask_json({"ps"}), SizeIs(1));

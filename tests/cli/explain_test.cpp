@@ -115,6 +115,23 @@ TEST_F(ExplainTest, TakesTheNewestOfOneNameAndCountsTheOthers) {
   EXPECT_EQ(json["older_uids"], nlohmann::json({"uid-2", "uid-1"}));
 }
 
+TEST_F(ExplainTest, SaysHowMuchMemoryAMoveLeftBehind) {
+  store::DecidedRow row = row_of("web", "main", "uid-1");
+  row.event = "re-placed";
+  row.holds = false;
+  row.memory_cost = R"({"nodes":"0","bytes":1572864,"follows":false})";
+  add(row);
+  EXPECT_THAT(explained({"main"}), HasSubstr("\nmemory: 1.5 MiB on nodes 0 stayed behind\n"));
+  row.memory_cost = R"({"nodes":"0-1","bytes":null,"follows":true})";
+  add(row);
+  EXPECT_THAT(explained({"main"}), HasSubstr("\nmemory: unknown how much on nodes 0-1 was to follow it "
+                                             "(placement.memory-migrate)\n"));
+  EXPECT_EQ(nlohmann::json::parse(explained({"main", "--json"}))["memory_cost"]["bytes"], nullptr);
+  row.memory_cost.clear();
+  add(row);
+  EXPECT_THAT(explained({"main"}), Not(HasSubstr("memory: ")));
+}
+
 TEST_F(ExplainTest, TakesThePodOrTheDecisionThatIsNamed) {
   const std::int64_t first = denied("sts-0", "main", "uid-1", "first");
   denied("sts-0", "main", "uid-2", "second");

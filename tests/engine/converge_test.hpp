@@ -23,6 +23,8 @@ namespace topolet::engine {
 /// A machine of eight cores in two nodes, a store in memory, and time that passes when the test says so.
 class ConvergeTest : public ::testing::Test, public Observer {
  protected:
+  explicit ConvergeTest(placement::PlacementRules rules = {}) : rules_(std::move(rules)) {}
+
   /// A daemon takes this over. Containers that the runtime is to have are the test's to put there.
   void begin(const std::vector<Allocation>& allocations, const std::vector<Pod>& pods = {});
 
@@ -58,11 +60,10 @@ class ConvergeTest : public ::testing::Test, public Observer {
   KubeletCpus kubelet_cpus_;
   std::string why_unknown_;  ///< as in Reconciler::Deps
 
+  const placement::PlacementRules rules_;
   cri::RuntimeClient client_{runtime_, {}};
   Placer placer_{
-      {topology_,
-       placement::make_candidates(*topology_, topology_->allowed),
-       {},
+      {topology_, placement::make_candidates(*topology_, topology_->allowed), rules_,
        [](const auto& request, const placement::PlacementRules& rules) { return decide(*request, rules, {}); }}};
   std::unique_ptr<Committer> committer_;
   std::unique_ptr<CpusetWriter> cpusets_;

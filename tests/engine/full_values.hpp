@@ -95,8 +95,8 @@ inline Allocation full_allocation(std::int64_t number) {
   Allocation allocation;
   auto& [workload, placement, within, vacating, vacating_alone, conflict, phase, phase_since, doubt_since, stopping,
          container_id, generation, decision, reason, preferred, arrived_cpus, evaluated_cpus, restricted, nodes,
-         squeeze, seen_on, overlapped, overruled, hand, stuck, quota, unified, adopted, shares_pool_row, last_move] =
-      allocation;
+         squeeze, seen_on, overlapped, overruled, hand, stuck, quota, unified, adopted, shares_pool_row, mems_to_keep,
+         last_move] = allocation;
   workload = full_workload();
   placement = full_placement(4);
   within = CpuSet::range(4, 9);
@@ -137,6 +137,7 @@ inline Allocation full_allocation(std::int64_t number) {
   unified = {{"memory.high", "1048576"}};
   adopted = true;
   shares_pool_row = true;
+  mems_to_keep = NodeSet{1};
   auto& [moved_at, cause] = last_move.emplace();
   moved_at = std::chrono::milliseconds(1700000000008);
   cause = MoveCause::kRoom;

@@ -132,6 +132,7 @@ void forget_since_sixteen(Allocation& allocation) {
   allocation.last_move.reset();
   if (allocation.overruled) allocation.overruled->plugin.clear();
   allocation.shares_pool_row = false;
+  allocation.mems_to_keep = {};
 }
 
 TEST_F(MigrationTest, BringsAnAllocationOfTheFirstVersion) {
@@ -181,6 +182,7 @@ TEST_F(MigrationTest, BringsAnAllocationOfVersionSixteenThatWasNeverMoved) {
   expected.last_move.reset();
   expected.overruled->plugin.clear();
   expected.shares_pool_row = false;
+  expected.mems_to_keep = {};
   expect_same(migrated(), expected);
 }
 

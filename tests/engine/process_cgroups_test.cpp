@@ -58,6 +58,27 @@ TEST_F(KernelTest, FindsTheHierarchyThatHasQuotas) {
   EXPECT_EQ(kernel().quota_hierarchy(), directory_.path() / "host/sys/fs/cgroup/cpu,cpuacct");
 }
 
+TEST_F(KernelTest, ReadsTheMemoryOfEachNode) {
+  put("proc/self/mountinfo", kUnifiedMount);
+  put_process(77, "0::/kubepods/pod1/abc/below\n");
+  put("host/sys/fs/cgroup/kubepods/pod1/abc/memory.numa_stat",
+      "anon N0=8192 N1=4096\nfile N0=1 N1=0\nkernel_stack N0=64 N1=64\nfile_mapped N0=1 N1=0\n");
+  EXPECT_EQ(kernel().memory_of(77, "abc"), (ProcessCgroups::MemoryByNode{{0, 8193}, {1, 4096}}));
+  EXPECT_EQ(kernel().memory_of(77, "other"), std::nullopt) << "it is not in a cgroup of that name";
+  EXPECT_EQ(kernel().memory_of(78, "abc"), std::nullopt) << "there is no such process";
+}
+
+TEST_F(KernelTest, ReadsTheMemoryOfEachNodeInPagesWithTheLegacyHierarchy) {
+  put("proc/self/mountinfo", "32 1 0:27 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n");
+  put_process(77, "5:memory:/pod1/abc\n");
+  const std::string file = "host/sys/fs/cgroup/memory/pod1/abc/memory.numa_stat";
+  put(file, "total=1 N0=1 N1=0\nfile=0 N0=0 N1=0\nhierarchical_total=5 N0=2 N1=3\nhierarchical_file=0 N0=0 N1=0\n");
+  const std::int64_t page = ::sysconf(_SC_PAGESIZE);
+  EXPECT_EQ(kernel().memory_of(77, "abc"), (ProcessCgroups::MemoryByNode{{0, 2 * page}, {1, 3 * page}}));
+  put(file, "");
+  EXPECT_EQ(kernel().memory_of(77, "abc"), std::nullopt) << "that is not none";
+}
+
 TEST_F(KernelTest, LooksBelowTheMountedPartOfTheTree) {
   put("proc/self/mountinfo", "24 1 0:21 /outer /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n");
   put_process(77, "0::/outer/pod1\n");

@@ -129,7 +129,7 @@ TEST_F(IntegrityCheckTest, EndsWithItsStore) {
 TEST_F(IntegrityCheckTest, SetsADamagedTableOfWhatIsHeldAsideAtTheStart) {
   make_large_database();
   { ASSERT_TRUE(add_with_allocation(*open(), exclusive_row("held", {1})).has_value()); }
-  damage_page(root_of("allocation"));
+  damage_page(root_of("allocation_row"));
   EXPECT_EQ(open()->report().set_aside, directory() / "state.db.damaged-1700000000000");
 }
 

@@ -19,5 +19,8 @@ std::optional<CpuSet> read_cpus(const std::filesystem::path& cgroup);
 std::optional<CpuSet> read_cpu_list(const std::filesystem::path& file);
 /// The error says what the kernel says.
 Status write_cpus(const std::filesystem::path& cgroup, const CpuSet& cpus);
+/// Sets the memory nodes and has the kernel move the memory that is on others. Blocks until it is there: for seconds if
+/// it is much. The error says what the kernel says.
+Status move_memory(const std::filesystem::path& cgroup, const NodeSet& mems, bool is_v1);
 
 }  // namespace topolet::engine

@@ -12,7 +12,8 @@ namespace topolet::engine {
 
 void CpusetWriter::write(const std::string& container_id, const ContainerCpuset& target,
                          std::function<void(WriteResult)> done) {
-  deps_.log.debug("container {}: setting its CPUs to {}", container_id, target.cpus.to_string());
+  if (deps_.log.should_log(spdlog::level::debug))
+    deps_.log.debug("container {}: setting its CPUs to {}", container_id, target.cpus.to_string());
   if (const auto cgroup = cgroup_with_nested(container_id)) {
     return write_around_nested(container_id, target, *cgroup, std::move(done));
   }
@@ -140,6 +141,20 @@ bool CpusetWriter::is_narrower(const std::string& container_id, const ContainerC
 std::optional<std::filesystem::path> CpusetWriter::cgroup_of(const std::string& container_id) const {
   const auto known = pids_.find(container_id);
   return known == pids_.end() ? std::nullopt : deps_.kernel.container_directory(known->second, container_id);
+}
+
+bool CpusetWriter::has_v1_cpusets() const {
+  const auto hierarchy = deps_.kernel.hierarchy();
+  return hierarchy && hierarchy->is_v1;
+}
+
+std::optional<std::int64_t> CpusetWriter::memory_on(const std::string& container_id, const NodeSet& nodes) const {
+  const auto known = pids_.find(container_id);
+  const auto by_node = known == pids_.end() ? std::nullopt : deps_.kernel.memory_of(known->second, container_id);
+  if (!by_node) return std::nullopt;
+  std::int64_t bytes = 0;
+  for (const auto& [node, amount] : *by_node) bytes += nodes.contains(node) ? amount : 0;
+  return bytes;
 }
 
 /// Only in cgroup v1 do those below bound it.

@@ -68,6 +68,11 @@ class CpusetWriter {
   std::optional<CpuSet> configured_cpus(const std::string& container_id) const;
   /// The CPUs that cgroups below the container's own have, where it cannot leave them for that; see nested_cpusets.hpp.
   CpuSet pinned_by_nested(const std::string& container_id) const;
+  /// Returns the cgroup of the container in the hierarchy that has cpusets; none if it cannot be told.
+  std::optional<std::filesystem::path> cgroup_of(const std::string& container_id) const;
+  bool has_v1_cpusets() const;
+  /// Returns how much memory the container has on these nodes, in bytes; none if the kernel does not tell.
+  std::optional<std::int64_t> memory_on(const std::string& container_id, const NodeSet& nodes) const;
   /// The paths of the cgroups of that process; none if there is none to be asked, or it is in no cgroup but the root.
   std::vector<std::string> cgroups_of(const std::string& container_id) const;
   /// True if the kernel is known to have it just there.
@@ -83,7 +88,6 @@ class CpusetWriter {
 
  private:
   operations::ContainerDetail completed(operations::ContainerDetail detail) const;
-  std::optional<std::filesystem::path> cgroup_of(const std::string& container_id) const;
   std::optional<std::filesystem::path> cgroup_with_nested(const std::string& container_id) const;
   void write_around_nested(const std::string& container_id, const ContainerCpuset& target,
                            const std::filesystem::path& cgroup, std::function<void(WriteResult)> done);

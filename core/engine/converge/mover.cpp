@@ -437,8 +437,10 @@ void Mover::commit_move(const Allocation& before, const PlanMove& plan_move,
   placement::Placement& placement = plan->decision.placement;
   retain_memory_nodes(before, deps_.committer.rules(), placement);
   placement.added = {};  // counts at its creation only
-  const bool stays = placement == before.placement && plan->decision.within == before.within &&
-                     has_all(before.unified, plan->decision.unified);
+  placement::Placement has = before.placement;
+  has.mems = before.intended_mems();
+  const bool stays =
+      placement == has && plan->decision.within == before.within && has_all(before.unified, plan->decision.unified);
   if (stays && plan->squeeze == before.squeeze) return done(false);
   const placement::ContainerKey key = before.workload.key;
   const Allocation before_move = *deps_.committer.ledger().find(key);

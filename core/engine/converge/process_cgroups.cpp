@@ -1,6 +1,7 @@
 #include "core/engine/converge/process_cgroups.hpp"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <charconv>
@@ -138,6 +139,37 @@ void read_memory(const std::filesystem::path& directory, operations::ToldResourc
   if (!told.memory_limit_bytes) told.memory_limit_bytes = read_limit(directory / "memory.max");
 }
 
+/// Adds the numbers of a line to those of its nodes: NAME N0=1 N1=2. False if it is not such a line.
+bool add_by_node(std::istringstream& words, std::int64_t unit, ProcessCgroups::MemoryByNode& sums) {
+  for (std::string word; words >> word;) {
+    const auto equals = word.find('=');
+    if (word[0] != 'N' || equals == std::string::npos) return false;
+    const auto node = number_in(word.substr(1, equals - 1));
+    const auto amount = number_in(word.substr(equals + 1));
+    if (!node || !amount) return false;
+    sums[static_cast<std::uint32_t>(*node)] += *amount * unit;
+  }
+  return true;
+}
+
+/// v2 has bytes, with those of the cgroups below: "anon N0=4096 N1=0". v1 has pages: "hierarchical_total=3 N0=1 N1=2".
+std::optional<ProcessCgroups::MemoryByNode> read_memory_by_node(const std::filesystem::path& file) {
+  static const std::int64_t kPage = ::sysconf(_SC_PAGESIZE);
+  ProcessCgroups::MemoryByNode sums;
+  bool is_told = false;
+  std::ifstream in(file);
+  for (std::string line; std::getline(in, line);) {
+    std::istringstream words(line);
+    std::string name;
+    words >> name;
+    const bool is_v1 = name.rfind("hierarchical_total=", 0) == 0;
+    if (!is_v1 && name != "anon" && name != "file") continue;
+    if (!add_by_node(words, is_v1 ? kPage : 1, sums)) return std::nullopt;
+    is_told = true;
+  }
+  return is_told ? std::optional(std::move(sums)) : std::nullopt;
+}
+
 /// hugetlb.2MB.limit_in_bytes, or hugetlb.2MB.max.
 void read_huge_pages(const std::filesystem::path& directory, operations::ToldResources& told) {
   constexpr std::string_view kPrefix = "hugetlb.";
@@ -261,6 +293,13 @@ operations::ToldResources ProcessCgroups::resources_of(std::int64_t pid, const s
   if (const auto pages = directory_of(pid, "hugetlb", container_id)) read_huge_pages(*pages, told);
   if (const auto cpuset = directory_of(pid, "cpuset", container_id)) told.mems = read_mems(*cpuset);
   return told;
+}
+
+std::optional<ProcessCgroups::MemoryByNode> ProcessCgroups::memory_of(std::int64_t pid,
+                                                                      const std::string& container_id) const {
+  const bool is_here = !made_up_ && !container_id.empty() && is_alive(proc_ / std::to_string(pid));
+  const auto memory = is_here ? directory_of(pid, "memory", container_id) : std::nullopt;
+  return memory ? read_memory_by_node(*memory / "memory.numa_stat") : std::nullopt;
 }
 
 /// The container's own cgroup in the hierarchy with the controller, whatever cgroups it has made below.

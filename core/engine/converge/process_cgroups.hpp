@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -26,6 +27,7 @@ class ProcessCgroups {
  public:
   using ReadCpus = std::function<std::optional<CpuSet>(std::int64_t pid)>;
   using ReadResources = std::function<operations::ToldResources(std::int64_t pid)>;
+  using MemoryByNode = std::map<std::uint32_t, std::int64_t>;  ///< bytes, by OS index of the node
 
   explicit ProcessCgroups(std::filesystem::path proc = "/proc", std::filesystem::path host_root = "/");
   /// Stands for a kernel that need not exist: it gives these answers.
@@ -56,6 +58,11 @@ class ProcessCgroups {
   /// names, what the files of the container's own cgroup say, and the process's oom_score_adj. Those of a cgroup that
   /// does not bear the container's id say nothing of it.
   operations::ToldResources resources_of(std::int64_t pid, const std::string& container_id) const;
+
+  /// Returns the memory that the container of the process has on each node, as its cgroup counts it, with those below
+  /// it (memory.numa_stat): what its processes have mapped, and the files that they have read. None if the kernel does
+  /// not tell.
+  std::optional<MemoryByNode> memory_of(std::int64_t pid, const std::string& container_id) const;
 
   /// None if it is not mounted, or cannot be seen from here.
   std::optional<CpusetHierarchy> hierarchy() const;

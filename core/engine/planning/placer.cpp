@@ -197,7 +197,7 @@ Result<std::vector<Move>> Placer::moves_for(const Ledger& ledger, const placemen
   std::vector<Move> moves;
   const std::vector<placement::ContainerKey> stranded = stranded_by(ledger, request.workload.key, decision.placement);
   if (stranded.empty()) return moves;
-  Ledger after = ledger;
+  Ledger after = ledger.for_plan();
   after.assume(assumed_allocation(request.workload, decision));
   ShortLists short_lists;
   for (const placement::ContainerKey& key : stranded) {
@@ -217,7 +217,7 @@ Result<std::vector<Move>> Placer::moves_for(const Ledger& ledger, const placemen
 /// others then is not followed: it has no end.
 void Placer::add_wished_moves(const Ledger& ledger, const placement::PolicyRequest& request, Plan& plan) const {
   if (plan.decision.replace.empty()) return;
-  Ledger after = ledger;
+  Ledger after = ledger.for_plan();
   after.assume(assumed_allocation(request.workload, plan.decision));
   for (const Move& move : plan.moves) after.assume(assumed_allocation(move.workload, move.decision));
   for (const placement::WishedReplacement& wish : plan.decision.replace) {
@@ -346,7 +346,8 @@ std::string describe_withheld_change(const placement::Placement& before, const p
 
 void retain_memory_nodes(const Allocation& before, const placement::PlacementRules& rules,
                          placement::Placement& placement) {
-  placement.mems = retained_memory_nodes(before.placement.mems, placement.mems, before.may_run(), rules);
+  const NodeSet& had = rules.memory_migrate ? before.intended_mems() : before.placement.mems;
+  placement.mems = retained_memory_nodes(had, placement.mems, before.may_run(), rules);
 }
 
 }  // namespace topolet::engine

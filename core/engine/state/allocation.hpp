@@ -159,6 +159,7 @@ struct Allocation {
   /// It runs on the whole pool: its CPUs, and those of the pool that it may not have left yet, are stored once for all
   /// of its kind. Draft::finish() sets it.
   bool shares_pool_row = false;
+  NodeSet mems_to_keep;  ///< of its memory nodes, once its memory has left the others; empty: all of them
   std::optional<LastMove> last_move;
 
   bool is_exclusive() const { return placement.mode == placement::Mode::kExclusive; }
@@ -186,6 +187,8 @@ struct Allocation {
   bool may_run() const { return phase == Phase::kStarting || phase == Phase::kRunning; }
   /// Its CPUs are topolet's to set.
   bool is_managed() const { return is_bound() && placement.mode != placement::Mode::kForeign; }
+  /// Returns the memory nodes that it is to have in the end.
+  const NodeSet& intended_mems() const { return mems_to_keep.empty() ? placement.mems : mems_to_keep; }
   /// Returns the CPUs that nobody else may run on.
   CpuSet dedicated_cpus() const { return is_exclusive() ? placement.cpus | placement.withheld : placement.withheld; }
   /// Returns the CPUs on which it stays whatever it is told: nobody else is given these alone.

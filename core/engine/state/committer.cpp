@@ -61,6 +61,10 @@ void Committer::commit(const Event& event, Urgency urgency, std::function<void()
     return;
   }
   computed->committed_at = deps_.clock.steady();
+  for (Change& change : computed->changes) {
+    if (auto cost = memory_cost_of(change, ledger_.topology().get(), measure_memory_))
+      change.audit->memory_cost = std::move(cost);
+  }
   const std::shared_ptr<const Transition> next = std::move(computed);
   const std::int64_t first_decision = ledger_.next_decision();
   ledger_.apply(*next);

@@ -63,6 +63,9 @@ class Committer {
   /// `then` runs once the ledger of that generation is durable: at once if it is.
   void when_durable(std::uint64_t generation, std::function<void()> then);
 
+  /// Sets how the memory is measured that containers leave behind.
+  void set_measure_memory(MeasureMemory measure) { measure_memory_ = std::move(measure); }
+
   /// `observer` must outlive the last transition.
   void subscribe(Observer& observer) { observers_.push_back(&observer); }
 
@@ -82,6 +85,7 @@ class Committer {
   std::vector<Observer*> observers_;
   std::uint64_t durable_generation_;
   std::atomic<std::uint64_t> changes_of_pending_{0};
+  MeasureMemory measure_memory_;
   std::string reopened_because_;
   std::deque<UnwrittenTransition> unwritten_;
   Writer writer_;

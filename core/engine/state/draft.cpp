@@ -49,15 +49,22 @@ const Allocation* Draft::find(const placement::ContainerKey& key) const {
   return changed->second.after ? &*changed->second.after : nullptr;
 }
 
-Change& Draft::change_of(const placement::ContainerKey& key) {
-  const auto [change, is_new] = changes_.try_emplace(key);
-  if (!is_new) return change->second;
+/// As yet it changes to nothing.
+Change& Draft::begin_change(const placement::ContainerKey& key) {
+  Change& change = changes_[key];
   change_order_.push_back(key);
   if (const Allocation* before = ledger_.find(key); before != nullptr) {
-    change->second.before = change->second.after = *before;
+    change.before = *before;
     changed_.insert(before);
   }
-  return change->second;
+  return change;
+}
+
+Change& Draft::change_of(const placement::ContainerKey& key) {
+  if (const auto known = changes_.find(key); known != changes_.end()) return known->second;
+  Change& change = begin_change(key);
+  change.after = change.before;
+  return change;
 }
 
 /// Every allocation as it is in the draft; if the pool stays as it is, only those that change.
@@ -75,7 +82,8 @@ void Draft::for_each(Visit visit) const {
 
 void Draft::put(Allocation after) {
   drop_secrets(after.workload);
-  Change& change = change_of(after.workload.key);
+  const auto known = changes_.find(after.workload.key);
+  Change& change = known == changes_.end() ? begin_change(after.workload.key) : known->second;
   change.after = std::move(after);
 }
 
@@ -312,16 +320,15 @@ void Draft::hold_stuck() {
 }
 
 void Draft::follow_pool() {
-  std::vector<Allocation> moved;
-  for_each([&](const placement::ContainerKey&, const Allocation& allocation) {
+  std::vector<std::pair<placement::ContainerKey, CpuSet>> moved;
+  for_each([&](const placement::ContainerKey& key, const Allocation& allocation) {
     if (!allocation.follows_pool() || allocation.conflict) return;
     CpuSet cpus = shared_cpus_of(allocation);
     // Decisions never leave a shared container without CPUs; should one slip through, it stays where it is.
     if (cpus.empty() || cpus == allocation.placement.cpus) return;
-    moved.push_back(allocation);
-    moved.back().placement.cpus = std::move(cpus);
+    moved.emplace_back(key, std::move(cpus));
   });
-  for (Allocation& allocation : moved) put(std::move(allocation));
+  for (auto& [key, cpus] : moved) change_of(key).after->placement.cpus = std::move(cpus);
 }
 
 /// Gives containers that were left to the kernel their CPUs again as soon as they may use them.

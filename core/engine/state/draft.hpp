@@ -78,6 +78,7 @@ class Draft {
   Transition finish() &&;
 
  private:
+  Change& begin_change(const placement::ContainerKey& key);
   Change& change_of(const placement::ContainerKey& key);
   template <class Visit>
   void for_each(Visit visit) const;

@@ -140,6 +140,11 @@ struct Moved {
   Plan plan;
   AuditEvent audit_event;
 };
+/// Its memory is on `mems`, and it has no other memory nodes from now on.
+struct MemoryMoved {
+  placement::ContainerKey key;
+  NodeSet mems;
+};
 /// A move or a change of its demand was not carried out: all is as in `before` again.
 struct ChangeReverted {
   Allocation before;
@@ -297,9 +302,9 @@ using Event =
                  event::DoubtExpired, event::StartRequested, event::StartConfirmed, event::StartRefused,
                  event::StartLeftInDoubt, event::StopRequested, event::StopRefused, event::Exited, event::Ended,
                  event::PodStopped, event::PodRemoved, event::PodSeen, event::PodForgotten, event::DemandChanged,
-                 event::Moved, event::ChangeReverted, event::Converged, event::Drifted, event::SeenInKernel,
-                 event::SetByPlugin, event::FoundStuck, event::CameLoose, event::Overlapped, event::Adopted,
-                 event::FoundForeign, event::PodConfined, event::PodQuotaDropped, event::Evaluated,
+                 event::Moved, event::MemoryMoved, event::ChangeReverted, event::Converged, event::Drifted,
+                 event::SeenInKernel, event::SetByPlugin, event::FoundStuck, event::CameLoose, event::Overlapped,
+                 event::Adopted, event::FoundForeign, event::PodConfined, event::PodQuotaDropped, event::Evaluated,
                  event::MachineChanged, event::CrashHoldExpired, event::Restarted, event::ClockSet, event::AuditOnly,
                  event::SetupChanged, event::CapacityReported, event::CapacityCleared, event::CapacityTimePassed,
                  event::KubeletStatic, event::RestEnded, event::WaitingExpired>;

@@ -19,6 +19,13 @@ CpuSet had_alone_by(const Allocation* own) {
 
 bool is_stray(const Allocation& allocation) { return !allocation.seen_on.empty() || !allocation.overlapped.empty(); }
 
+/// Policies are shown the same of both.
+bool is_shown_alike(const Allocation& a, const Allocation& b) {
+  return a.placement == b.placement && a.vacating_alone == b.vacating_alone && a.within == b.within &&
+         a.conflict == b.conflict && a.phase == b.phase && a.container_id == b.container_id && a.adopted == b.adopted &&
+         a.workload == b.workload;
+}
+
 bool leaves_pool_cpus(const Allocation& allocation) {
   return allocation.shares_pool_row && !allocation.vacating.empty();
 }
@@ -127,7 +134,8 @@ std::vector<placement::ContainerKey> Ledger::kept() const {
 }
 
 std::vector<std::string> Ledger::made_in(const std::string& sandbox_id) const {
-  if (const auto pod = pods_.find(sandbox_id); pod != pods_.end() && !pod->second.made.empty()) return pod->second.made;
+  if (const auto pod = pods().find(sandbox_id); pod != pods().end() && !pod->second.made.empty())
+    return pod->second.made;
   std::vector<std::pair<std::int64_t, std::string>> by_decision;
   for (const auto& [key, allocation] : allocations_) {
     if (key.sandbox_id == sandbox_id) by_decision.emplace_back(allocation.decision, key.name);
@@ -167,8 +175,8 @@ placement::Placement Ledger::former_placement(const placement::ContainerKey& key
 }
 
 const Pod* Ledger::find_pod(const std::string& sandbox_id) const {
-  const auto found = find_by_prefix(pods_, sandbox_id);
-  return found == pods_.end() ? nullptr : &found->second;
+  const auto found = find_by_prefix(pods(), sandbox_id);
+  return found == pods().end() ? nullptr : &found->second;
 }
 
 NodeSet Ledger::nodes_of_pod(const std::string& pod_uid, const std::string& sandbox_id) const {
@@ -370,28 +378,40 @@ bool Ledger::blocks_indirectly(const placement::ContainerKey& who, const placeme
   return false;
 }
 
+/// Counts it, or no more.
+void Ledger::count(const Allocation& allocation, bool is_there) {
+  const auto count_in = [is_there](std::size_t& counter) { counter = is_there ? counter + 1 : counter - 1; };
+  if (is_stray(allocation)) count_in(strays_);
+  if (!allocation.barred_cpus().empty()) count_in(unmovable_);
+  if (leaves_pool_cpus(allocation)) count_in(leaving_pool_cpus_);
+}
+
+void Ledger::forget_container(const Allocation& allocation) {
+  const auto by_id = by_container_.find(allocation.container_id);
+  if (by_id != by_container_.end() && by_id->second == allocation.workload.key) by_container_.erase(by_id);
+}
+
 void Ledger::put(Allocation allocation) {
-  const placement::ContainerKey key = allocation.workload.key;
-  std::shared_ptr<const placement::LedgerEntry> entry = entry_of(allocation);
-  // Whoever shows a container to policies copies it anew where the entry is another one.
-  if (const auto shown = entries_.find(key); shown != entries_.end() && *shown->second == *entry) entry = shown->second;
-  erase(key);
-  if (is_stray(allocation)) ++strays_;
-  if (!allocation.barred_cpus().empty()) ++unmovable_;
-  if (leaves_pool_cpus(allocation)) ++leaving_pool_cpus_;
-  if (!allocation.container_id.empty()) by_container_[allocation.container_id] = key;
-  entries_[key] = std::move(entry);
-  allocations_[key] = std::move(allocation);
+  const auto [held, is_new] = allocations_.try_emplace(allocation.workload.key);
+  Allocation& before = held->second;
+  std::shared_ptr<const placement::LedgerEntry>& shown = entries_[held->first];
+  if (is_new || !is_shown_alike(before, allocation)) {
+    std::shared_ptr<const placement::LedgerEntry> entry = entry_of(allocation);
+    // Whoever shows a container to policies copies it anew where the entry is another one.
+    if (is_new || *shown != *entry) shown = std::move(entry);
+  }
+  if (!is_new) count(before, false);
+  if (!is_new && before.container_id != allocation.container_id) forget_container(before);
+  count(allocation, true);
+  if (!allocation.container_id.empty()) by_container_[allocation.container_id] = held->first;
+  before = std::move(allocation);
 }
 
 void Ledger::erase(const placement::ContainerKey& key) {
   const auto found = allocations_.find(key);
   if (found == allocations_.end()) return;
-  if (is_stray(found->second)) --strays_;
-  if (!found->second.barred_cpus().empty()) --unmovable_;
-  if (leaves_pool_cpus(found->second)) --leaving_pool_cpus_;
-  const auto by_id = by_container_.find(found->second.container_id);
-  if (by_id != by_container_.end() && by_id->second == key) by_container_.erase(by_id);
+  count(found->second, false);
+  forget_container(found->second);
   entries_.erase(key);
   allocations_.erase(found);
 }
@@ -413,6 +433,10 @@ void Ledger::apply(const Transition& transition) {
   for (const Change& change : transition.changes) {
     if (change.after) put(*change.after);
   }
+  if (pods_of_ != nullptr && !transition.pods.empty()) {
+    pods_ = pods_of_->pods();
+    pods_of_ = nullptr;
+  }
   for (const PodChange& change : transition.pods) {
     if (change.after) {
       pods_[change.sandbox_id] = *change.after;
@@ -430,6 +454,24 @@ void Ledger::apply(const Transition& transition) {
   for (const Change& change : transition.changes) {
     book_pod((change.after ? *change.after : *change.before).workload.key);
   }
+}
+
+Ledger Ledger::for_plan() const {
+  Ledger copy(inventory_, generation_, next_decision_);
+  copy.pool_ = pool_;
+  copy.pool_vacating_ = pool_vacating_;
+  copy.free_reserved_ = free_reserved_;
+  copy.free_isolated_ = free_isolated_;
+  copy.topology_ = topology_;
+  copy.setup_ = setup_;
+  copy.allocations_ = allocations_;
+  copy.entries_ = entries_;
+  copy.strays_ = strays_;
+  copy.unmovable_ = unmovable_;
+  copy.leaving_pool_cpus_ = leaving_pool_cpus_;
+  copy.pods_of_ = this;
+  copy.reported_capacities_ = reported_capacities_;
+  return copy;
 }
 
 void Ledger::assume(Allocation allocation) {

@@ -42,7 +42,7 @@ class Ledger {
   const std::shared_ptr<const topology::Topology>& topology() const { return topology_; }
   const std::shared_ptr<const Setup>& setup() const { return setup_; }
   const std::map<placement::ContainerKey, Allocation>& allocations() const { return allocations_; }
-  const std::map<std::string, Pod>& pods() const { return pods_; }
+  const std::map<std::string, Pod>& pods() const { return pods_of_ == nullptr ? pods_ : pods_of_->pods(); }
   /// Returns the reported capacities of NUMA nodes, by OS index.
   const std::map<std::uint32_t, ReportedCapacity>& reported_capacities() const { return reported_capacities_; }
 
@@ -74,8 +74,8 @@ class Ledger {
   /// Any sandbox of the pod for which `has` holds, the named one first; null if there is none.
   template <class Has>
   const Pod* find_pod_if(const std::string& pod_uid, const std::string& sandbox_id, Has has) const {
-    if (const auto own = pods_.find(sandbox_id); own != pods_.end() && has(own->second)) return &own->second;
-    for (const auto& [id, pod] : pods_) {
+    if (const auto own = pods().find(sandbox_id); own != pods().end() && has(own->second)) return &own->second;
+    for (const auto& [id, pod] : pods()) {
       if (!pod_uid.empty() && pod.sandbox.pod_uid == pod_uid && has(pod)) return &pod;
     }
     return nullptr;
@@ -116,6 +116,9 @@ class Ledger {
   /// Carries a transition out that was computed on just this ledger.
   void apply(const Transition& transition);
 
+  /// Returns a copy for planning that does not outlive this one: it knows no container by its id, and its pods are
+  /// those of this.
+  Ledger for_plan() const;
   /// For a plan's copy: adds or removes an allocation, and adapts the containers that follow the pool.
   void assume(Allocation allocation);
   void assume_released(const placement::ContainerKey& key);
@@ -136,6 +139,8 @@ class Ledger {
   const Allocation* find_attempt(const placement::ContainerKey& key, Is is) const;
   void show_unmovable(const placement::ContainerKey* without, placement::LedgerSnapshot& view) const;
   bool blocks_indirectly(const placement::ContainerKey& who, const placement::ContainerKey& of) const;
+  void count(const Allocation& allocation, bool is_there);
+  void forget_container(const Allocation& allocation);
   void put(Allocation allocation);
   void erase(const placement::ContainerKey& key);
 
@@ -156,6 +161,7 @@ class Ledger {
   std::size_t unmovable_ = 0;          ///< the same: those that bar CPUs
   std::size_t leaving_pool_cpus_ = 0;  ///< the same: those on the whole pool that have not left CPUs which were in it
   std::map<std::string, Pod> pods_;
+  const Ledger* pods_of_ = nullptr;  ///< of a plan's copy: who has its pods
   std::map<std::uint32_t, ReportedCapacity> reported_capacities_;
 };
 

@@ -12,13 +12,11 @@ namespace topolet::engine {
 namespace {
 
 /// Containers of reserved namespaces have the reserved CPUs wherever they are, also those that were offline when they
-/// were placed. True if it did not have them all.
-bool extend_to_reserved(const CpuSet& reserved, Allocation& allocation) {
+/// were placed. True if it does not have them all.
+bool lacks_reserved(const CpuSet& reserved, const Allocation& allocation) {
   const bool has_them = allocation.placement.mode == placement::Mode::kReserved && allocation.is_movable_in_pool() &&
                         allocation.squeeze == Squeeze::kNone;
-  if (!has_them || reserved.is_subset_of(allocation.within)) return false;
-  allocation.within |= reserved;
-  return true;
+  return has_them && !reserved.is_subset_of(allocation.within);
 }
 
 }  // namespace
@@ -41,8 +39,11 @@ void MachineTransitions::change(const event::MachineChanged& event) {
     draft_.put(std::move(after), std::move(audit));
   }
   for (const auto& [key, allocation] : ledger_.allocations()) {
-    Allocation after = *draft_.find(key);
-    if (extend_to_reserved(event.inventory.reserved, after)) draft_.put(std::move(after));
+    const Allocation& now = *draft_.find(key);
+    if (!lacks_reserved(event.inventory.reserved, now)) continue;
+    Allocation after = now;
+    after.within |= event.inventory.reserved;
+    draft_.put(std::move(after));
   }
   note_arrived(event.inventory.allowed - ledger_.inventory().allowed);
   if (event.inventory != ledger_.inventory()) draft_.set_inventory(event.inventory);
@@ -104,7 +105,7 @@ void MachineTransitions::restart(const event::Restarted& event) {
       after.stuck->since = std::min(after.stuck->since, now_);
       after.stuck->next_trial = std::min<std::chrono::milliseconds>(after.stuck->next_trial, now_ + kLongestTrial);
     }
-    extend_to_reserved(ledger_.inventory().reserved, after);
+    if (lacks_reserved(ledger_.inventory().reserved, after)) after.within |= ledger_.inventory().reserved;
     if (after != allocation) draft_.put(std::move(after));
   }
   if (event.topology) capacities_.judge(*event.topology);

@@ -75,6 +75,7 @@ void ObservationTransitions::find_foreign(const event::FoundForeign& event) {
   after.placement = {};
   after.placement.mode = placement::Mode::kForeign;
   after.within = after.vacating = after.vacating_alone = {};
+  after.mems_to_keep = {};
   after.preferred.reset();
   if (after.overruled)
     draft_.record_event(overruled_ended(after, "its CPUs are not topolet's to set any more", now_), after);

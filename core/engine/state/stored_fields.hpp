@@ -72,6 +72,7 @@ void for_each_field_of_allocation(Of& allocation, Field field) {
   field("unified", allocation.unified);
   field("adopted", allocation.adopted);
   field("shares_pool_row", allocation.shares_pool_row);
+  field("mems_to_keep", allocation.mems_to_keep);
   field("last_move", allocation.last_move);
 }
 

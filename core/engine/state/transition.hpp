@@ -14,6 +14,7 @@
 #include "core/engine/state/allocation.hpp"
 #include "core/engine/state/audit_event.hpp"
 #include "core/engine/state/cpu_inventory.hpp"
+#include "core/engine/state/memory_cost.hpp"
 #include "core/engine/state/reported_capacity.hpp"
 #include "core/engine/state/setup.hpp"
 #include "core/operations/container.hpp"
@@ -33,6 +34,7 @@ struct AuditEntry {
   placement::DecisionTimes times = {};
   std::int64_t setup = 0;                      ///< with which it was decided; 0: the one in force
   std::optional<std::int64_t> caused_by = {};  ///< the decision that made it necessary or possible
+  std::optional<MemoryCost> memory_cost = {};  ///< set by the Committer
 };
 
 inline AuditEntry audit_with_code(AuditEvent audit_event, std::string reason, const char* code) {

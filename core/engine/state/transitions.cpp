@@ -1,8 +1,11 @@
 #include "core/engine/state/transitions.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
+#include "core/base/text.hpp"
 #include "core/engine/state/capacity_transitions.hpp"
 #include "core/engine/state/draft.hpp"
 #include "core/engine/state/end_transitions.hpp"
@@ -58,6 +61,7 @@ class Transitions {
   void operator()(const event::PodForgotten& event);
   void operator()(const event::DemandChanged& event);
   void operator()(const event::Moved& event);
+  void operator()(const event::MemoryMoved& event);
   void operator()(const event::ChangeReverted& event);
   void operator()(const event::Converged& event);
   void operator()(const event::Drifted& event) { observations_.note_drift(event); }
@@ -92,6 +96,7 @@ class Transitions {
             const std::optional<CreateTimes>& times = std::nullopt);
   Allocation allocation_for(const placement::Workload& workload, const Plan& plan) const;
   NodeSet nodes_of(const placement::Decision& decision) const;
+  void grow_memory_nodes(const Allocation& before, Allocation& after) const;
   void apply_moves(const Plan& plan);
   void keep_pod_nodes(const placement::Workload& workload, const NodeSet& nodes);
   void move_pod(const placement::Workload& workload, const NodeSet& nodes);
@@ -118,6 +123,7 @@ Allocation Transitions::allocation_for(const placement::Workload& workload, cons
   placement::take_over_notes(decision, after.workload);
   after.unified = with_files(after.unified, decision.unified);
   after.placement = decision.placement;
+  if (const Allocation* before = draft_.find(workload.key); before != nullptr) grow_memory_nodes(*before, after);
   if (after.is_bound()) after.placement.added = {};  // counts at its creation only
   after.within = decision.within;
   after.conflict = decision.conflict;
@@ -130,6 +136,19 @@ Allocation Transitions::allocation_for(const placement::Workload& workload, cons
   if (plan.squeeze != Squeeze::kLeftToKernel) after.nodes = nodes_of(decision);
   if (plan.cause) after.last_move = LastMove{now_, *plan.cause};
   return after;
+}
+
+/// A running container that is to have other memory nodes gets them at once, and loses the others when its memory has
+/// left them.
+void Transitions::grow_memory_nodes(const Allocation& before, Allocation& after) const {
+  const NodeSet& had = before.placement.mems;
+  const NodeSet chosen = after.placement.mems;
+  after.mems_to_keep = {};
+  if (!rules_.memory_migrate || !before.may_run() || chosen.empty()) return;
+  if (!had.empty() && had.is_subset_of(chosen)) return;
+  after.mems_to_keep = chosen;
+  // Without a set it may have memory on any node.
+  after.placement.mems = had.empty() ? NodeSet() : had | chosen;
 }
 
 /// Returns the nodes of its CPUs, or those of the decision if the machine does not know them, as when the CPUs are
@@ -394,6 +413,7 @@ void Transitions::operator()(const event::DemandChanged& event) {
     return draft_.put(std::move(after),
                       audit_with_code(AuditEvent::kResized, event.reason, reason_code::kDemandChanged));
   after.placement.mems = event.on_memory->placement.mems;
+  grow_memory_nodes(*before, after);
   placement::take_over_notes(*event.on_memory, after.workload);
   after.unified = with_files(after.unified, event.on_memory->unified);
   after.reason = event.reason;
@@ -425,6 +445,17 @@ void Transitions::operator()(const event::Moved& event) {
   draft_.put(std::move(after), audit_of(event.plan.decision, event.audit_event));
 }
 
+void Transitions::operator()(const event::MemoryMoved& event) {
+  const Allocation* before = draft_.find(event.key);
+  if (before == nullptr || event.mems.empty() || before->mems_to_keep != event.mems) return;
+  Allocation after = *before;
+  after.placement.mems = std::exchange(after.mems_to_keep, {});
+  after.reason = fmt::format("its memory has left other nodes than {}, which it keeps", named("node", event.mems));
+  AuditEntry audit = audit_with_code(AuditEvent::kReplaced, after.reason, reason_code::kMemoryMoved);
+  audit.nodes = after.nodes;
+  draft_.put(std::move(after), std::move(audit));
+}
+
 /// Others keep what they were given meanwhile. A container that had some of it exclusively does not go back now, but
 /// when it can.
 void Transitions::operator()(const event::ChangeReverted& event) {
@@ -444,6 +475,7 @@ void Transitions::operator()(const event::ChangeReverted& event) {
   }
   after.workload = before.workload;
   after.placement = before.placement;
+  after.mems_to_keep = before.mems_to_keep;
   after.placement.withheld -= taken;
   after.within = before.within;
   after.conflict = before.conflict;

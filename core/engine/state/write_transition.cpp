@@ -55,6 +55,7 @@ store::DecidedRow row_of(const Transition& transition, const AuditEntry& audit) 
   row.caused_by = audit.caused_by;
   row.phases = phases_of(audit.times);
   if (audit.setup != 0) row.setup = audit.setup;
+  if (audit.memory_cost) row.memory_cost = to_json(*audit.memory_cost);
   if (audit.verdicts) row.verdicts = encode_verdicts(*audit.verdicts);
   return row;
 }
