@@ -38,6 +38,12 @@ Result<CapacityRow> read_capacity(const Statement& row) {
   return CapacityRow{static_cast<std::uint32_t>(row.integer(0)), columns_of(row, "node")};
 }
 
+Result<RecentSizeRow> read_recent_size(const Statement& row) {
+  if (!std::in_range<std::uint32_t>(row.integer(0)))
+    return Error{Code::kDataLoss, fmt::format("recent_size: {} is not a number of CPUs", row.integer(0))};
+  return RecentSizeRow{static_cast<std::uint32_t>(row.integer(0)), row.integer(1)};
+}
+
 Result<std::int64_t> read_number(const Statement& row) { return row.integer(0); }
 
 /// Finds denials by time, for which there is an index, and of the older ones only those that were repeated.
@@ -98,6 +104,10 @@ Result<std::vector<PodRow>> read_pods(Statement& statement) { return read_all<Po
 
 Result<std::vector<CapacityRow>> read_capacities(Statement& statement) {
   return read_all<CapacityRow>(statement, read_capacity);
+}
+
+Result<std::vector<RecentSizeRow>> read_recent_sizes(Statement& statement) {
+  return read_all<RecentSizeRow>(statement, read_recent_size);
 }
 
 Result<std::vector<DenialRow>> read_denials(const Database& database, std::int64_t since_ms) {

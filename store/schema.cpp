@@ -64,7 +64,7 @@ Status check_pages(const Database& database) {
   if (*pages <= kCheckedWholePages) return quick_check(database, "(1)");
   auto tables = database.prepare(
       "SELECT name FROM sqlite_schema WHERE type = 'table' AND name IN ('allocation', 'allocation_row', 'whole_pool', "
-      "'pod', 'told_capacity', 'reported_capacity', 'boot', 'retention', 'sqlite_sequence')",
+      "'pod', 'told_capacity', 'reported_capacity', 'recent_size', 'boot', 'retention', 'sqlite_sequence')",
       "read the schema");
   if (!tables) return tables.error();
   while (true) {

@@ -411,6 +411,16 @@ Status SqliteStore::remove_capacity(std::uint32_t node) {
   return in_transaction([&] { return statements_.remove_capacity.run(node); });
 }
 
+Status SqliteStore::put_recent_sizes(const std::vector<RecentSizeRow>& rows) {
+  return in_transaction([&]() -> Status {
+    if (Status removed = statements_.remove_recent_sizes.run(); !removed) return removed;
+    for (const RecentSizeRow& row : rows) {
+      if (Status added = statements_.add_recent_size.run(row.cpus, row.counted_ms); !added) return added;
+    }
+    return {};
+  });
+}
+
 Result<std::vector<AllocationRow>> SqliteStore::allocations() {
   if (is_of_another_boot_) return std::vector<AllocationRow>();
   return read_allocations(statements_.find_allocations);
@@ -422,6 +432,10 @@ Result<std::vector<PodRow>> SqliteStore::pods() {
 }
 
 Result<std::vector<CapacityRow>> SqliteStore::capacities() { return read_capacities(statements_.find_capacities); }
+
+Result<std::vector<RecentSizeRow>> SqliteStore::recent_sizes() {
+  return read_recent_sizes(statements_.find_recent_sizes);
+}
 
 Result<std::uint64_t> SqliteStore::last_generation() {
   const auto generation = statements_.find_last_generation.first_integer();

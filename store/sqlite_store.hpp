@@ -61,10 +61,12 @@ class SqliteStore final : public Store {
   Status remove_pod(const std::string& sandbox_id) override;
   Status put_capacity(std::uint32_t node, const Columns& columns) override;
   Status remove_capacity(std::uint32_t node) override;
+  Status put_recent_sizes(const std::vector<RecentSizeRow>& rows) override;
 
   Result<std::vector<AllocationRow>> allocations() override;
   Result<std::vector<PodRow>> pods() override;
   Result<std::vector<CapacityRow>> capacities() override;
+  Result<std::vector<RecentSizeRow>> recent_sizes() override;
   Result<std::uint64_t> last_generation() override;
   Result<std::int64_t> last_decision() override;
   Result<std::string> last_reason_code(const std::string& event) override;

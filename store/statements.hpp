@@ -33,11 +33,14 @@ struct Statements {
   Statement remove_allocation;
   Statement remove_pod;
   Statement remove_capacity;
+  Statement remove_recent_sizes;
+  Statement add_recent_size;
 
   Statement find_pool;
   Statement find_allocations;
   Statement find_pods;
   Statement find_capacities;
+  Statement find_recent_sizes;
   Statement find_last_generation;
   Statement find_last_decision;
   Statement find_last_setup;

@@ -197,6 +197,12 @@ struct CapacityRow {
   std::map<std::string, Value> columns;
 };
 
+/// A size of exclusive containers, as in the table `recent_size`.
+struct RecentSizeRow {
+  std::uint32_t cpus = 0;
+  std::int64_t counted_ms = 0;
+};
+
 /// The delay before IntegrityCheck begins, the time that it reads at once, and its pause after that.
 struct IntegrityCheckPace {
   std::chrono::milliseconds delay{0};
@@ -350,9 +356,13 @@ class Store {
   virtual Status put_capacity(std::uint32_t node, const Columns& columns) = 0;
   virtual Status remove_capacity(std::uint32_t node) = 0;
 
+  /// Sets all sizes of exclusive containers that are remembered, in the place of those before. They outlive a reboot.
+  virtual Status put_recent_sizes(const std::vector<RecentSizeRow>& rows) = 0;
+
   virtual Result<std::vector<AllocationRow>> allocations() = 0;
   virtual Result<std::vector<PodRow>> pods() = 0;
   virtual Result<std::vector<CapacityRow>> capacities() = 0;
+  virtual Result<std::vector<RecentSizeRow>> recent_sizes() = 0;
   /// The highest generation ever written; 0 for a new database.
   virtual Result<std::uint64_t> last_generation() = 0;
   /// The highest number ever given to a decision; 0 for a new database.

@@ -42,6 +42,11 @@ struct DeferredOperation {
   std::function<void()> handle;
 };
 
+PlacerDeps with_wall_clock(PlacerDeps deps, const Clock& clock) {
+  deps.wall = clock.wall;
+  return deps;
+}
+
 }  // namespace
 
 /// The part that works on the loop's thread, and what it works with.
@@ -101,7 +106,7 @@ Engine::Impl::Impl(Options&& given, Deps&& deps, LoadedLedger loaded)
       newest_lost_generation(deps.store.report().newest_lost_generation),
       observers(std::move(deps.observers)),
       loop(std::move(deps.loop)),
-      placer(std::move(deps.placer)),
+      placer(with_wall_clock(std::move(deps.placer), clock.clock())),
       committer({*loop, deps.store, options.writer_options, placer.rules(), clock.clock(), deps.log},
                 std::move(loaded.ledger)),
       placed_handlers(options.runtime_handlers),
@@ -353,7 +358,7 @@ Result<Engine::NodeFits> Engine::fits(const std::vector<PendingContainer>& pendi
   };
   const auto state = ask(
       [this](const Ledger& ledger) {
-        return State{ledger, impl_->placer, impl_->reconciled};
+        return State{ledger, impl_->placer.with_clock_stopped(), impl_->reconciled};
       },
       patience);
   if (!state) return state.error();

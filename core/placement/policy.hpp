@@ -196,14 +196,17 @@ struct PolicyRequest {
   Workload workload;
   std::string container_id = {};  ///< the runtime's; empty until the runtime has created it
   Occasion occasion = Occasion::kCreate;
-  Had had = {};                               ///< nothing when it is created for the first time; all of `keep` is in it
-  CommonOptions common_options = {};          ///< decide() sets them, by its votes
-  std::uint32_t min_shared_cpus = 0;          ///< the rule
-  std::vector<std::string> rdt_classes = {};  ///< that policies may put the container into
-  bool any_rdt_class = false;                 ///< they may name any
-  bool exclusive = false;                     ///< CPUs of its own are asked for
-  std::uint32_t exclusive_cpus = 0;           ///< how many; 0 unless `exclusive`
-  std::uint32_t awaited_cpus = 0;             ///< so many of the pool are for containers that come before it
+  Had had = {};                       ///< nothing when it is created for the first time; all of `keep` is in it
+  CommonOptions common_options = {};  ///< decide() sets them, by its votes
+  std::uint32_t min_shared_cpus = 0;  ///< the rule
+  /// The CPUs of the largest exclusive container that was placed in the last day, with those kept idle for it; 0: none
+  /// was, as far as is known.
+  std::uint32_t largest_exclusive_cpus = 0;
+  std::vector<std::string> rdt_classes = {};      ///< that policies may put the container into
+  bool any_rdt_class = false;                     ///< they may name any
+  bool exclusive = false;                         ///< CPUs of its own are asked for
+  std::uint32_t exclusive_cpus = 0;               ///< how many; 0 unless `exclusive`
+  std::uint32_t awaited_cpus = 0;                 ///< so many of the pool are for containers that come before it
   std::optional<NotExclusive> why_not_exclusive;  ///< set unless `exclusive`
   Mode shared_mode = Mode::kShared;        ///< without CPUs of its own; kReserved: the reserved CPUs are open to it
   bool kubelet_hands_out_cpusets = false;  ///< and so nobody else gives CPUs to one container alone

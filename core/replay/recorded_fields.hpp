@@ -165,8 +165,8 @@ TOPOLET_END_OF_FIELDS
 /// decide() knows by its votes.
 TOPOLET_FIELDS_OF(placement::PolicyRequest)
   field("container_id", &T::container_id), field("occasion", &T::occasion), field("had", &T::had),
-  field("min_shared_cpus", &T::min_shared_cpus), field("rdt_classes", &T::rdt_classes),
-  field("any_rdt_class", &T::any_rdt_class),
+  field("min_shared_cpus", &T::min_shared_cpus), field("largest_exclusive_cpus", &T::largest_exclusive_cpus),
+  field("rdt_classes", &T::rdt_classes), field("any_rdt_class", &T::any_rdt_class),
   field("candidates_are_cut", &T::candidates_are_cut),
   field("exclusive", &T::exclusive), field("exclusive_cpus", &T::exclusive_cpus),
   field("awaited_cpus", &T::awaited_cpus),

@@ -57,6 +57,10 @@ class RecordingStore final : public store::Store {
     return killed_() ? gone() : store_.put_capacity(node, columns);
   }
   Status remove_capacity(std::uint32_t node) override { return killed_() ? gone() : store_.remove_capacity(node); }
+  Status put_recent_sizes(const std::vector<store::RecentSizeRow>& rows) override {
+    return killed_() ? gone() : store_.put_recent_sizes(rows);
+  }
+  Result<std::vector<store::RecentSizeRow>> recent_sizes() override { return store_.recent_sizes(); }
   Result<std::vector<store::AllocationRow>> allocations() override { return store_.allocations(); }
   Result<std::vector<store::PodRow>> pods() override { return store_.pods(); }
   Result<std::vector<store::CapacityRow>> capacities() override { return store_.capacities(); }

@@ -45,6 +45,8 @@ struct CandidateResources {
   /// candidate: its memory is near to them.
   std::size_t left_behind = 0;
 
+  std::size_t siblings = 0;  ///< containers of other pods of its workload; counted where they matter
+
   /// Thousandths of its free CPUs that no shared container requests; negative if they request more than there is.
   std::int64_t uncommitted_milli() const {
     return static_cast<std::int64_t>(free_cpus) * 1000 - shared_milli_requested;

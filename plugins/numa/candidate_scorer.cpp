@@ -74,8 +74,8 @@ std::string requester(bool is_pod) { return is_pod ? "the pod" : "the container"
 }  // namespace
 
 CandidateScorer::CandidateScorer(const topolet_topology& topology, const std::vector<CandidateResources>& candidates,
-                                 const Demand& demand, const PolicyOptions& options)
-    : demand_(demand), options_(options), distances_known_(topology.distances_known != 0) {
+                                 const Demand& demand, const PolicyOptions& options, bool has_room)
+    : demand_(demand), options_(options), has_room_(has_room), distances_known_(topology.distances_known != 0) {
   set_target(candidates);
   std::size_t most_os_nodes = 0;
   std::size_t most_packages = 0;
@@ -328,8 +328,11 @@ CandidateScorer::PodFit CandidateScorer::pod_fit(const CandidateResources& candi
 Strategy CandidateScorer::strategy() const { return demand_.exclusive ? options_.strategy : options_.shared_strategy; }
 
 CandidateScorer::Preference CandidateScorer::preference(const CandidateResources& candidate) const {
-  if (strategy() == Strategy::kSpread) return {candidate.left_behind, 0, -uncommitted(candidate)};
-  return {candidate.left_behind, candidate.caches.rest, uncommitted(candidate)};
+  const auto left_behind = static_cast<std::int64_t>(candidate.left_behind);
+  if (strategy() == Strategy::kSpread) return {left_behind, -uncommitted(candidate), 0, 0};
+  const auto rest = static_cast<std::int64_t>(candidate.caches.rest);
+  if (has_room_) return {left_behind, static_cast<std::int64_t>(candidate.siblings), -uncommitted(candidate), rest};
+  return {left_behind, rest, uncommitted(candidate), 0};
 }
 
 std::int32_t CandidateScorer::pod_penalty(const CandidateResources& candidate) const {
@@ -352,13 +355,16 @@ std::string CandidateScorer::strategy_text(const CandidateResources& candidate) 
     return "shared containers there request " + format_milli_cpus(candidate.shared_milli_requested) +
            ", more than would be left for them";
   }
-  const auto& [least_behind, least_rest, _] =
-      *preferences_.at({place_of_pod(candidate), division_of(candidate)}).begin();
-  if (candidate.left_behind > least_behind) return "it has more CPUs on nodes as good";
+  const Preference& best = *preferences_.at({place_of_pod(candidate), division_of(candidate)}).begin();
+  const Preference own = preference(candidate);
+  if (own[0] > best[0]) return "it has more CPUs on nodes as good";
   const std::string option = demand_.exclusive ? "strategy" : "shared-strategy";
   if (strategy() == Strategy::kSpread) return option + " spread prefers emptier nodes";
-  return option + (candidate.caches.rest > least_rest ? " packed prefers caches of which less would be left over"
-                                                      : " packed prefers fuller nodes");
+  const std::string preferring = option + (strategy() == Strategy::kRoomy ? " roomy" : " packed") + " prefers ";
+  if (has_room_ && own[1] > best[1]) return preferring + "nodes with fewer pods of its workload";
+  if (has_room_ && own[2] > best[2]) return preferring + "emptier nodes";
+  const bool leaves_more = has_room_ || own[1] > best[1];
+  return preferring + (leaves_more ? "caches of which less would be left over" : "fuller nodes");
 }
 
 std::string CandidateScorer::pod_text(const CandidateResources& candidate) const {

@@ -1,6 +1,7 @@
 // Verdicts on the candidates of one request.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -17,11 +18,12 @@
 
 namespace topolet::numa {
 
-/// Compares the candidates of a request with each other. Borrows them, the demand and the options.
+/// Compares the candidates of a request with each other. Borrows them, the demand and the options. `has_room`: see
+/// leaves_room(); strategy roomy goes by it.
 class CandidateScorer {
  public:
   CandidateScorer(const topolet_topology& topology, const std::vector<CandidateResources>& candidates,
-                  const Demand& demand, const PolicyOptions& options);
+                  const Demand& demand, const PolicyOptions& options, bool has_room = false);
 
   Verdict verdict_on(const CandidateResources& candidate) const;
 
@@ -31,9 +33,11 @@ class CandidateScorer {
   using Place = std::pair<Width, Nearness>;
   /// Caches, crowded CPUs, and those beside strangers.
   using Division = std::tuple<std::size_t, std::size_t, std::size_t>;
-  /// The strategy's ranking, lowest first: those that leave the least behind of what the container has; with packed
-  /// CPUs, then those that leave the least of a shared cache over, and those of the fullest nodes.
-  using Preference = std::tuple<std::size_t, std::size_t, std::int64_t>;
+  /// The strategy's ranking, lowest first, of which the first number counts most: those that leave the least behind of
+  /// what the container has. Then, packed: those that leave the least of a shared cache over, then those of the fullest
+  /// nodes. Roomy while there is room: those with the fewest siblings, then those of the emptiest nodes, then those
+  /// that leave the least of a cache over.
+  using Preference = std::array<std::int64_t, 4>;
   /// How far the pod's containers are, and what is missing for those that are still to come, the worse the more:
   /// memory; CPUs that nobody else has requested, which counts for more; isolated CPUs, for who has these first; CPUs.
   using PodFit = std::pair<std::uint32_t, int>;
@@ -104,6 +108,7 @@ class CandidateScorer {
 
   const Demand& demand_;
   const PolicyOptions& options_;
+  const bool has_room_;
   bool pod_counts_ = false;  ///< some places are better for the pod than others that are as good
   bool by_package_ = false;  ///< nodes of one package are as aligned as one node
   bool distances_known_ = false;

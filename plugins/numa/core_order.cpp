@@ -79,7 +79,7 @@ const Cache* best_cache(const std::vector<Cache>& caches, Strategy strategy, Suf
   for (const Cache& cache : caches) {
     if (!suffices(cache)) continue;
     const bool better = best == nullptr ||
-                        (strategy == Strategy::kPacked ? cache.threads < best->threads : cache.threads > best->threads);
+                        (strategy == Strategy::kSpread ? cache.threads > best->threads : cache.threads < best->threads);
     if (better) best = &cache;
   }
   return best;

@@ -13,6 +13,11 @@ void refuse_both(bool both_set, const char* one, const char* other) {
   throw std::invalid_argument(std::string(one) + " and " + other + " cannot be combined: set only one of them");
 }
 
+Strategy strategy_named(std::string_view name) {
+  if (name == "roomy") return Strategy::kRoomy;
+  return name == "spread" ? Strategy::kSpread : Strategy::kPacked;
+}
+
 /// More than a node has would leave nothing of it to anybody, without a word.
 void refuse_more_than_there_is(const ReservedMemory& reserved, const topolet_topology& machine) {
   for (std::uint32_t i = 0; i < machine.node_count; ++i) {
@@ -56,7 +61,7 @@ PolicyOptions read_options(const sdk::Options& options) {
   // The host has checked that choices are among the allowed values.
   read.policy = alignment_named(options["policy"]).value_or(Alignment::kBestEffort);
   read.scope = options["scope"] == "pod" ? Scope::kPod : Scope::kContainer;
-  read.strategy = options["strategy"] == "spread" ? Strategy::kSpread : Strategy::kPacked;
+  read.strategy = strategy_named(options["strategy"]);
   read.shared_strategy = options["shared-strategy"] == "packed" ? Strategy::kPacked : Strategy::kSpread;
   read.bind_memory = options["memory"] == "bind";
   read.requires_zone = options["zone"] == "require";

@@ -30,6 +30,7 @@ enum class Scope : std::uint8_t { kContainer, kPod };
 enum class Strategy : std::uint8_t {
   kPacked,  ///< of equally good node sets the fullest, so that whole nodes stay free
   kSpread,  ///< the emptiest, so that containers share memory bandwidth with few others
+  kRoomy,   ///< the emptiest as long as every node keeps room for a large container, then the fullest
 };
 
 struct PolicyOptions {

@@ -11,7 +11,9 @@ namespace sdk = topolet::sdk;
 constexpr std::array<topolet_str, 4> kPolicies = {
     {TOPOLET_STR("none"), TOPOLET_STR("best-effort"), TOPOLET_STR("restricted"), TOPOLET_STR("single-numa-node")}};
 constexpr std::array<topolet_str, 2> kScopes = {{TOPOLET_STR("container"), TOPOLET_STR("pod")}};
-constexpr std::array<topolet_str, 2> kStrategies = {{TOPOLET_STR("packed"), TOPOLET_STR("spread")}};
+constexpr std::array<topolet_str, 3> kStrategies = {
+    {TOPOLET_STR("packed"), TOPOLET_STR("spread"), TOPOLET_STR("roomy")}};
+constexpr std::array<topolet_str, 2> kSharedStrategies = {{TOPOLET_STR("packed"), TOPOLET_STR("spread")}};
 constexpr std::array<topolet_str, 2> kMemory = {{TOPOLET_STR("none"), TOPOLET_STR("bind")}};
 constexpr std::array<topolet_str, 2> kZone = {{TOPOLET_STR("prefer"), TOPOLET_STR("require")}};
 
@@ -24,8 +26,8 @@ constexpr std::array<topolet_option, 13> kOptions = {{
         "What is placed together: each container on its own, or all containers of a pod on the same nodes."),
     sdk::choice_option("strategy", "packed", kStrategies,
                        "Which of equally good nodes to use for exclusive CPUs: packed takes the fullest, spread the "
-                       "emptiest."),
-    sdk::choice_option("shared-strategy", "spread", kStrategies,
+                       "emptiest, and roomy the emptiest as long as each node keeps room for a large container."),
+    sdk::choice_option("shared-strategy", "spread", kSharedStrategies,
                        "The same for containers that share CPUs, whose requests are the least that they use."),
     sdk::choice_option("memory", "none", kMemory,
                        "bind restricts the memory of containers with a memory limit to the nodes that they run on."),

@@ -8,6 +8,7 @@
 #include "plugins/numa/core_order.hpp"
 #include "plugins/numa/demand.hpp"
 #include "plugins/numa/quantities.hpp"
+#include "plugins/numa/room.hpp"
 #include "plugins/numa/whole_cores.hpp"
 #include "plugins/numa/zone.hpp"
 
@@ -340,7 +341,9 @@ std::vector<Verdict> Policy::score(const topolet_request& request) const {
       candidate_resources(request, demand, memory, cpus_in_caches(request, demand, options_));
   if (cores) add_whole_cores(request, *cores, resources);
   if (demand.exclusive) add_crowded_cpus(request, options_, resources);
-  const CandidateScorer scorer(*request.topology, resources, demand, options_);
+  const bool has_room = demand.exclusive && options_.strategy == Strategy::kRoomy && leaves_room(request);
+  if (has_room) add_siblings(request, resources);
+  const CandidateScorer scorer(*request.topology, resources, demand, options_, has_room);
   std::vector<Verdict> verdicts;
   verdicts.reserve(resources.size());
   for (const CandidateResources& candidate : resources) verdicts.push_back(scorer.verdict_on(candidate));

@@ -356,7 +356,7 @@ FIELD(topolet_request, had_withheld, 88, 16, topolet_set);
 FIELD(topolet_request, had_mems, 104, 16, topolet_set);
 FIELD(topolet_request, keep, 120, 16, topolet_set);
 FIELD(topolet_request, min_shared_cpus, 136, 4, uint32_t);
-FIELD(topolet_request, reserved, 140, 4, uint32_t);
+FIELD(topolet_request, largest_exclusive_cpus, 140, 4, uint32_t);
 FIELD(topolet_request, load, 144, 8, const topolet_load*);
 
 SIZE(topolet_option_type, 4);

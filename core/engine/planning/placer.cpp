@@ -106,6 +106,10 @@ CpuSet core_siblings_of(const topology::Topology& topology, const CpuSet& cpus) 
   return cores - cpus;
 }
 
+std::uint32_t Placer::largest_exclusive_cpus(const Ledger& ledger) const {
+  return ledger.recent_sizes().largest(deps_.wall ? deps_.wall() : std::chrono::milliseconds(0));
+}
+
 placement::PolicyRequest Placer::request(const Ledger& ledger, const placement::Workload& workload,
                                          const Constraints& constraints) const {
   // What is kept of its last attempt is its own until it has a place again.
@@ -145,6 +149,7 @@ placement::PolicyRequest Placer::request(const Ledger& ledger, const placement::
   }
   if (!is_of_create(request)) request.container_id = own == nullptr ? constraints.container_id : own->id_in_runtime();
   request.had = had_before(ledger, request, constraints);
+  request.largest_exclusive_cpus = largest_exclusive_cpus(ledger);
   const auto admits = [&constraints](const placement::Candidate& candidate) { return constraints.admits(candidate); };
   if (request.exclusive || !constraints.also_among.empty()) {
     request.candidates = deps_.candidates;

@@ -88,10 +88,18 @@ class Placer {
     return std::exchange(deps_.candidates, std::move(candidates));
   }
 
+  /// Returns a copy for other threads, which plans as if no time passed.
+  Placer with_clock_stopped() const {
+    Deps deps = deps_;
+    if (deps_.wall) deps.wall = [now = deps_.wall()] { return now; };
+    return Placer(std::move(deps));
+  }
+
   /// Returns true if a container found on `cpus` would have got as many CPUs exclusively, and may keep these.
   bool may_keep_exclusively(const Ledger& ledger, const placement::Workload& workload, const CpuSet& cpus) const;
 
  private:
+  std::uint32_t largest_exclusive_cpus(const Ledger& ledger) const;
   placement::PolicyRequest request(const Ledger& ledger, const placement::Workload& workload,
                                    const Constraints& constraints) const;
   Result<std::vector<Move>> moves_for(const Ledger& ledger, const placement::PolicyRequest& request,

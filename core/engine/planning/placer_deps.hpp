@@ -1,6 +1,7 @@
 // The inputs of a Placer. Plain values.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <vector>
@@ -33,6 +34,8 @@ struct PlacerDeps {
   std::function<placement::KnownAnnotations()> annotations = {};
   std::shared_ptr<RdtClasses> rdt_classes = {};  ///< null: none
   bool any_rdt_class = false;                    ///< whatever its name
+  /// The wall clock, which says what of the ledger's history is of the last day. None: all of it is.
+  std::function<std::chrono::milliseconds()> wall = {};
 };
 
 }  // namespace topolet::engine

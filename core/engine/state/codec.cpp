@@ -402,4 +402,16 @@ Result<ReportedCapacity> decode_capacity(const store::CapacityRow& row) {
   return capacity;
 }
 
+std::vector<store::RecentSizeRow> encode(const RecentSizes& sizes) {
+  std::vector<store::RecentSizeRow> rows;
+  for (const RecentSizes::Size& size : sizes.sizes()) rows.push_back({size.cpus, size.counted.count()});
+  return rows;
+}
+
+RecentSizes decode_recent_sizes(const std::vector<store::RecentSizeRow>& rows) {
+  std::vector<RecentSizes::Size> sizes;
+  for (const store::RecentSizeRow& row : rows) sizes.push_back({row.cpus, std::chrono::milliseconds(row.counted_ms)});
+  return RecentSizes(std::move(sizes));
+}
+
 }  // namespace topolet::engine

@@ -1,8 +1,11 @@
 // Allocations, pods and reported capacities as the store keeps them.
 #pragma once
 
+#include <vector>
+
 #include "core/base/result.hpp"
 #include "core/engine/state/allocation.hpp"
+#include "core/engine/state/recent_sizes.hpp"
 #include "core/engine/state/reported_capacity.hpp"
 #include "store/store.hpp"
 
@@ -21,5 +24,8 @@ Result<Pod> decode_pod(const store::PodRow& row);
 
 store::Columns encode(const ReportedCapacity& capacity);
 Result<ReportedCapacity> decode_capacity(const store::CapacityRow& row);
+
+std::vector<store::RecentSizeRow> encode(const RecentSizes& sizes);
+RecentSizes decode_recent_sizes(const std::vector<store::RecentSizeRow>& rows);
 
 }  // namespace topolet::engine

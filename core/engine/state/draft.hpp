@@ -72,6 +72,7 @@ class Draft {
     const std::uint32_t node = reported.node;
     transition_.capacities.push_back({node, std::move(reported)});
   }
+  void put_recent_sizes(RecentSizes sizes) { transition_.recent_sizes = std::move(sizes); }
   void forget_capacity(std::uint32_t node) { transition_.capacities.push_back({node, std::nullopt}); }
 
   /// To be called once.

@@ -451,6 +451,7 @@ void Ledger::apply(const Transition& transition) {
       reported_capacities_.erase(change.node);
     }
   }
+  if (transition.recent_sizes) recent_sizes_ = *transition.recent_sizes;
   for (const Change& change : transition.changes) {
     book_pod((change.after ? *change.after : *change.before).workload.key);
   }
@@ -487,7 +488,7 @@ void Ledger::assume_released(const placement::ContainerKey& key) {
 }
 
 void Ledger::load(std::vector<Allocation> allocations, std::vector<Pod> pods,
-                  std::vector<ReportedCapacity> capacities) {
+                  std::vector<ReportedCapacity> capacities, RecentSizes recent_sizes) {
   DedicatedCpus held;
   for (Allocation& allocation : allocations) {
     held.add(allocation);
@@ -496,6 +497,7 @@ void Ledger::load(std::vector<Allocation> allocations, std::vector<Pod> pods,
   }
   for (Pod& pod : pods) pods_[pod.sandbox.id] = std::move(pod);
   for (ReportedCapacity& reported : capacities) reported_capacities_[reported.node] = std::move(reported);
+  recent_sizes_ = std::move(recent_sizes);
   for (const auto& [key, allocation] : allocations_) book_pod(key);
   pool_ = Ledger::pool_of(inventory_, held.exclusive, held.withheld);
   free_reserved_ = held.free_reserved_of(inventory_);

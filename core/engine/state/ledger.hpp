@@ -14,6 +14,7 @@
 
 #include "core/base/index_set.hpp"
 #include "core/engine/state/allocation.hpp"
+#include "core/engine/state/recent_sizes.hpp"
 #include "core/engine/state/transition.hpp"
 #include "core/placement/policy.hpp"
 
@@ -45,6 +46,8 @@ class Ledger {
   const std::map<std::string, Pod>& pods() const { return pods_of_ == nullptr ? pods_ : pods_of_->pods(); }
   /// Returns the reported capacities of NUMA nodes, by OS index.
   const std::map<std::uint32_t, ReportedCapacity>& reported_capacities() const { return reported_capacities_; }
+  /// The sizes of the exclusive containers that were placed in the last day.
+  const RecentSizes& recent_sizes() const { return recent_sizes_; }
 
   const Allocation* find(const placement::ContainerKey& key) const;
   /// By the runtime's id, or by a part from its beginning that fits no other: runtimes take those too.
@@ -123,7 +126,8 @@ class Ledger {
   void assume(Allocation allocation);
   void assume_released(const placement::ContainerKey& key);
   /// Takes over what the store knows, as it is.
-  void load(std::vector<Allocation> allocations, std::vector<Pod> pods, std::vector<ReportedCapacity> capacities = {});
+  void load(std::vector<Allocation> allocations, std::vector<Pod> pods, std::vector<ReportedCapacity> capacities = {},
+            RecentSizes recent_sizes = {});
 
   /// The pool that remains of `inventory` when those CPUs are held.
   static CpuSet pool_of(const CpuInventory& inventory, const CpuSet& exclusive, const CpuSet& withheld);
@@ -163,6 +167,7 @@ class Ledger {
   std::map<std::string, Pod> pods_;
   const Ledger* pods_of_ = nullptr;  ///< of a plan's copy: who has its pods
   std::map<std::uint32_t, ReportedCapacity> reported_capacities_;
+  RecentSizes recent_sizes_;
 };
 
 /// The exclusive and withheld CPUs of the allocations that were added.

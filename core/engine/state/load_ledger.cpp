@@ -17,6 +17,8 @@ LoadedLedger load_ledger(store::Store& store, CpuInventory cpus) {
   if (!pods) return {ledger, pods.error()};
   const auto capacities = store.capacities();
   if (!capacities) return {ledger, capacities.error()};
+  const auto sizes = store.recent_sizes();
+  if (!sizes) return {ledger, sizes.error()};
   const auto generation = store.last_generation();
   if (!generation) return {ledger, generation.error()};
   const auto decision = store.last_decision();
@@ -42,7 +44,7 @@ LoadedLedger load_ledger(store::Store& store, CpuInventory cpus) {
     reported.push_back(*std::move(capacity));
   }
   ledger = Ledger(ledger.inventory(), std::max(*generation, store.report().newest_lost_generation), *decision + 1);
-  ledger.load(std::move(allocations), std::move(known), std::move(reported));
+  ledger.load(std::move(allocations), std::move(known), std::move(reported), decode_recent_sizes(*sizes));
   return {std::move(ledger), {}, *decision > 0, *told_of_kubelet};
 }
 

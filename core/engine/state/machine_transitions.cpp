@@ -114,6 +114,9 @@ void MachineTransitions::restart(const event::Restarted& event) {
 void MachineTransitions::set_clock(const event::ClockSet& event) {
   capacities_.set_clock(event.by);
   move_waiting([&event](std::chrono::milliseconds since) { return since + event.by; });
+  RecentSizes sizes = ledger_.recent_sizes();
+  sizes.shift(event.by);
+  if (sizes != ledger_.recent_sizes()) draft_.put_recent_sizes(std::move(sizes));
   for (const auto& [key, allocation] : ledger_.allocations()) {
     Allocation after = allocation;
     if (after.phase != Phase::kRunning) after.phase_since += event.by;

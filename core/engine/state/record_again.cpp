@@ -86,6 +86,7 @@ Transition record_again(const Ledger& ledger, const std::deque<UnwrittenTransiti
     }
   }
   for (const auto& [node, told] : ledger.reported_capacities()) again.capacities.push_back({node, told});
+  again.recent_sizes = ledger.recent_sizes();
   return again;
 }
 

@@ -15,6 +15,7 @@
 #include "core/engine/state/audit_event.hpp"
 #include "core/engine/state/cpu_inventory.hpp"
 #include "core/engine/state/memory_cost.hpp"
+#include "core/engine/state/recent_sizes.hpp"
 #include "core/engine/state/reported_capacity.hpp"
 #include "core/engine/state/setup.hpp"
 #include "core/operations/container.hpp"
@@ -121,6 +122,7 @@ struct Transition {
   std::vector<RecordedEvent> recorded_events;
   std::vector<PodChange> pods;
   std::vector<CapacityChange> capacities;
+  std::optional<RecentSizes> recent_sizes;  ///< where they changed
   std::vector<RepeatedDenial> repeated;
   std::optional<CpuInventory> inventory;  ///< where the machine changed
   /// To be recorded, with `topology_inventory`: a daemon has begun, or the machine changed.
@@ -141,8 +143,8 @@ struct Transition {
   bool is_rollback = false;  ///< what the pool gains by it was in the pool before
 
   bool is_nothing() const {
-    return changes.empty() && recorded_events.empty() && pods.empty() && capacities.empty() && repeated.empty() &&
-           !inventory && !writes_pool && !topology && !setup;
+    return changes.empty() && recorded_events.empty() && pods.empty() && capacities.empty() && !recent_sizes &&
+           repeated.empty() && !inventory && !writes_pool && !topology && !setup;
   }
 };
 

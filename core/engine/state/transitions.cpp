@@ -30,13 +30,19 @@ AuditEntry audit_of(const placement::Decision& decision, AuditEvent audit_event)
           decision.reason_code, decision.times,  decision.setup};
 }
 
+/// Returns the CPUs of the pool that a container has alone, with those that are kept idle for it.
+std::uint32_t size_of(const Allocation& allocation, const CpuInventory& inventory) {
+  if (!allocation.is_exclusive()) return 0;
+  return static_cast<std::uint32_t>((allocation.dedicated_cpus() - inventory.isolated).size());
+}
+
 /// One function an event, each of which writes down what it changes.
 class Transitions {
  public:
   Transitions(const Ledger& ledger, const placement::PlacementRules& rules, std::chrono::milliseconds now)
       : ledger_(ledger), rules_(rules), now_(now), draft_(ledger, now, rules.drop_exclusive_quota) {}
 
-  Transition finish() { return std::move(draft_).finish(); }
+  Transition finish();
 
   void operator()(const event::CreateAdmitted& event);
   void operator()(const event::Denied& event);
@@ -100,6 +106,7 @@ class Transitions {
   void apply_moves(const Plan& plan);
   void keep_pod_nodes(const placement::Workload& workload, const NodeSet& nodes);
   void move_pod(const placement::Workload& workload, const NodeSet& nodes);
+  void note_sizes(Transition& transition) const;
   void end_sandbox(const std::string& sandbox_id, const char* cause);
   void end_waiting(const std::string& sandbox_id);
 
@@ -112,6 +119,23 @@ class Transitions {
   MachineTransitions machine_{ledger_, now_, draft_};
   EndTransitions ends_{ledger_, rules_, now_, draft_};
 };
+
+Transition Transitions::finish() {
+  Transition transition = std::move(draft_).finish();
+  note_sizes(transition);
+  return transition;
+}
+
+/// Containers count that are given CPUs of their own, or more of them than they had, not those that only move.
+void Transitions::note_sizes(Transition& transition) const {
+  RecentSizes sizes = ledger_.recent_sizes();
+  for (const Change& change : transition.changes) {
+    const std::uint32_t before = change.before ? size_of(*change.before, ledger_.inventory()) : 0;
+    const std::uint32_t after = change.after ? size_of(*change.after, ledger_.inventory()) : 0;
+    if (after > before) sizes.note(after, now_);
+  }
+  if (sizes != ledger_.recent_sizes()) transition.recent_sizes = std::move(sizes);
+}
 
 /// A decision's allocation: what the container is, from the one before; where it is, from the plan.
 Allocation Transitions::allocation_for(const placement::Workload& workload, const Plan& plan) const {

@@ -222,6 +222,9 @@ Status write(store::Store& store, const Transition& transition) {
         change.after ? store.put_capacity(change.node, encode(*change.after)) : store.remove_capacity(change.node);
     if (!written) return written;
   }
+  if (transition.recent_sizes) {
+    if (Status written = store.put_recent_sizes(encode(*transition.recent_sizes)); !written) return written;
+  }
   for (const RepeatedDenial& repeated : transition.repeated) {
     if (Status written = store.count_repeat(repeated.decision, transition.wall_time.count()); !written) return written;
   }

@@ -485,7 +485,7 @@ AbiRequest::AbiRequest(const placement::PolicyRequest& request, std::shared_ptr<
                                          block_.copy(request.had.mems),
                                          block_.copy(request.keep),
                                          request.min_shared_cpus,
-                                         0,
+                                         request.largest_exclusive_cpus,
                                          nullptr});
   block_.seal();
 }

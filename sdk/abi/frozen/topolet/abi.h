@@ -551,7 +551,9 @@ typedef struct topolet_request {
   topolet_set had_mems;     /* the same */
   topolet_set keep;         /* of had_cpus: goes before what policies choose */
   uint32_t min_shared_cpus; /* so many CPUs stay in the pool (placement.min-shared-cpus) */
-  uint32_t reserved;
+  /* The CPUs of the largest exclusive container that was placed here in the last 24 hours, wherever it is by now: with
+   * those kept idle for it, without isolated ones. 0: there was none, or it is not known. */
+  uint32_t largest_exclusive_cpus;
   const topolet_load* load; /* null */
 } topolet_request;
 

@@ -304,6 +304,12 @@ class Request {
     return *this;
   }
 
+  /// The CPUs of the largest exclusive container of the last day; not known unless set.
+  Request& largest_exclusive_cpus(std::uint32_t cpus) {
+    view_.largest_exclusive_cpus = cpus;
+    return *this;
+  }
+
   const topolet_request& view() const { return view_; }
 
   /// The position of the candidate with these nodes. Throws std::logic_error if there is none.
