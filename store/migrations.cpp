@@ -101,8 +101,7 @@ WHERE added <> '';
 
 /// Adds when each container was moved last that could have stayed where it was, and why, which plugin of the runtime
 /// overrules topolet, and which containers of a pod wait for CPUs of their own; the memory nodes that a container keeps in
-/// the end, and what memory it left behind, and the sizes of the
-/// exclusive containers of the last day.
+/// the end, and what memory it left behind; and the sizes of the exclusive containers of the last day.
 constexpr const char* kColumnsV17 = R"sql(
 UPDATE allocation SET overruled = json_insert(overruled, '$.plugin', '') WHERE overruled <> '';
 ALTER TABLE allocation ADD COLUMN last_move TEXT NOT NULL DEFAULT '';
