@@ -170,6 +170,10 @@ bool RoomPlanner::Search::is_possible() const {
   if (!decision.lost_votes.empty() || decision.placement.cpus.intersects(ledger_.inventory().isolated)) return false;
   if (placement::cpu_source(request_.workload, rules) == placement::CpuSource::kIsolated) return false;
   if (now_.is_denied && !without_.lacks_cpus()) return false;
+  const bool has_best_nodes = !now_.is_denied && !now_.misses_zone && now_.nodes <= 1 && now_.remote_cpus == 0;
+  const auto suffices = [this](const CpuSet& l3) { return count_common(l3, usable_) >= wanted_; };
+  const bool could_be_in_one_l3 = now_.l3s > 1 && std::any_of(topology_.l3s.begin(), topology_.l3s.end(), suffices);
+  if (has_best_nodes && !could_be_in_one_l3) return false;
   // There are not enough CPUs, wherever.
   return placement::spare_cpus(free_, rules) >= wanted_;
 }
@@ -203,6 +207,7 @@ void RoomPlanner::Search::collect_residents() {
         rules.make_room == placement::MakeRoomRule::kAll && !is_bound_to_pod && may_leave_its_nodes(allocation, rules);
     residents_.push_back(std::move(resident));
   }
+  if (residents_.empty()) return;
   for (const Resident& resident : residents_) {
     for (const std::uint32_t node : resident.nodes) residents_of_node_[node].push_back(&resident);
   }
