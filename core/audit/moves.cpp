@@ -8,6 +8,7 @@
 #include "core/audit/pool_record.hpp"
 #include "core/audit/rows.hpp"
 #include "core/base/clock.hpp"
+#include "core/placement/move_kind.hpp"
 #include "store/retention.hpp"
 
 namespace topolet::audit {
@@ -18,6 +19,7 @@ struct Step {
   struct Decided {
     std::int64_t decision = 0;
     std::optional<std::int64_t> caused_by;
+    std::string reason_code;
   };
   std::int64_t at_ms = 0;
   std::vector<Decided> decided;
@@ -35,10 +37,10 @@ Result<Steps> read_steps(const store::Database& database, std::int64_t since_ms,
   };
   Status read = for_each_row(
       database,
-      "SELECT generation, at_ms, decision, caused_by FROM decided "
+      "SELECT generation, at_ms, decision, caused_by, reason_code FROM decided "
       "WHERE at_ms > ?1 AND at_ms <= ?2 AND holds ORDER BY decision",
       [&](const store::Statement& row) -> Status {
-        Step::Decided decided{row.integer(2), std::nullopt};
+        Step::Decided decided{row.integer(2), std::nullopt, row.text(4)};
         if (!row.is_null(3)) decided.caused_by = row.integer(3);
         step_of(row).decided.push_back(decided);
         return {};
@@ -92,7 +94,9 @@ class Replay {
       const CpuSet to = cpus_[decided.decision] = state_.cpus_of(*record);
       const auto from = left.find(container_of(*record));
       if (from == left.end() || from->second == to) continue;
-      moves_.push_back({step.at_ms, *record, from->second, to, false, record->event, decided.caused_by});
+      moves_.push_back({step.at_ms, *record, from->second, to, false,
+                        std::string(placement::move_kind(record->event, decided.reason_code)), record->event,
+                        decided.caused_by});
     }
     if (step.pool) follow_pool(step);
     return {};
@@ -107,7 +111,8 @@ class Replay {
       CpuSet to = state_.cpus_of(record);
       CpuSet& from = cpus_[decision];
       if (from == to) continue;
-      moves_.push_back({step.at_ms, record, from, to, true, step.pool->cause, step.pool->caused_by});
+      moves_.push_back({step.at_ms, record, from, to, true, std::string(placement::kPoolMove), step.pool->cause,
+                        step.pool->caused_by});
       from = std::move(to);
     }
   }
@@ -116,6 +121,23 @@ class Replay {
   std::map<std::int64_t, CpuSet> cpus_;
   std::vector<Moved> moves_;
 };
+
+Status add_effects(const store::Database& database, std::int64_t since_ms, std::int64_t until_ms,
+                   std::vector<Moved>& moves) {
+  const auto localities = Localities::between(database, since_ms, until_ms);
+  if (!localities) return localities.error();
+  std::map<std::int64_t, NodeSet> device_nodes;  // by decision: whoever follows the pool moves often
+  for (Moved& move : moves) {
+    const auto [nodes, is_new] = device_nodes.try_emplace(move.record.decision);
+    if (is_new) {
+      auto found = device_nodes_of(database, move.record.decision);
+      if (!found) return found.error();
+      nodes->second = *std::move(found);
+    }
+    move.effects = localities->effects(move.record, move.from, move.to, nodes->second);
+  }
+  return {};
+}
 
 }  // namespace
 
@@ -131,7 +153,9 @@ Result<std::vector<Moved>> moves_between(const History& history, std::int64_t si
   for (const auto& [generation, step] : *steps) {
     if (Status applied = replay.apply(history, step); !applied) return applied.error();
   }
-  return std::move(replay).take_moves();
+  std::vector<Moved> moves = std::move(replay).take_moves();
+  if (Status added = add_effects(history.database(), since_ms, until_ms, moves); !added) return added.error();
+  return moves;
 }
 
 }  // namespace topolet::audit

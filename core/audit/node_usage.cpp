@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/placement/fewest_nodes.hpp"
 #include "core/placement/shared_estimates.hpp"
 
 namespace topolet::audit {
@@ -53,11 +54,27 @@ CpuSet kept_cpus(const MachineRecord& machine, const State& state) {
   return (kept & machine.allowed) - machine.reserved;
 }
 
+/// Whether fewer nodes have as many CPUs as it has alone; nobody else counts.
+bool could_be_narrower(const MachineRecord& machine, const Record& record) {
+  if (record.mode != placement::Mode::kExclusive) return false;
+  const std::size_t nodes = nodes_of(machine, record.cpus).size();
+  if (nodes < 2) return false;
+  const CpuSet usable = record.cpus.intersects(machine.isolated)
+                            ? machine.allowed & machine.isolated
+                            : machine.allowed - machine.reserved - machine.isolated;
+  std::vector<std::size_t> sizes;
+  for (const MachineRecord::Node& node : machine.nodes) {
+    if (!node.memory_only) sizes.push_back((node.cpus & usable).size());
+  }
+  return placement::fewest_nodes(std::move(sizes), record.cpus.size()) < nodes;
+}
+
 void add(NodeUsage& usage, const MachineRecord& machine, const State& state, const Record& record,
          std::int64_t memory_bytes) {
   const CpuSet cpus = state.cpus_of(record);
   const CpuSet here = cpus & usage.cpus;
   if (!here.empty()) ++usage.containers;
+  if (!here.empty() && could_be_narrower(machine, record)) ++usage.could_be_narrower;
   if (record.mode == placement::Mode::kExclusive) {
     usage.exclusive |= here;
   } else if (!here.empty()) {

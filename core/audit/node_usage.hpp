@@ -23,6 +23,9 @@ struct NodeUsage {
   std::int64_t memory_bytes = 0;          ///< 0 = unknown
   std::int64_t memory_request_bytes = 0;  ///< requests of containers whose memory is here, evenly over their nodes
   std::size_t containers = 0;             ///< those that have a CPU here
+  /// Of those, the ones with exclusive CPUs that fewer nodes could hold, whoever is there: as
+  /// engine::could_be_narrower()
+  std::size_t could_be_narrower = 0;
   bool memory_only = false;
 };
 

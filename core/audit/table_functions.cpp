@@ -98,6 +98,19 @@ Cell name_of(const History& history, std::int64_t decision) {
   return fmt::format("{}/{}/{}", record->pod_namespace, record->pod_name, record->container);
 }
 
+template <class Count>
+Cell cell_of(const std::optional<Count>& count) {
+  return count ? Cell(static_cast<std::int64_t>(*count)) : Cell();
+}
+
+void append(CellRow& row, const MoveEffects& effects) {
+  const auto count = [](std::size_t value) { return Cell(static_cast<std::int64_t>(value)); };
+  row.insert(row.end(),
+             {count(effects.before.nodes), count(effects.after.nodes), count(effects.before.l3s),
+              count(effects.after.l3s), cell_of(effects.before.remote_cpus), cell_of(effects.after.remote_cpus),
+              count(effects.moved_cpus), cell_of(effects.memory_left_bytes)});
+}
+
 Rows moves(const store::Database& database, const CellRow& arguments) {
   const auto since = time_of(arguments[0], now() - 3'600'000);
   if (!since) return since.error();
@@ -115,12 +128,13 @@ Rows moves(const store::Database& database, const CellRow& arguments) {
                 move.record.container,
                 move.from.to_string(),
                 move.to.to_string(),
-                std::string(move.with_pool ? "pool" : "decision"),
+                move.kind,
                 move.cause,
                 Cell(),
                 Cell(),
                 move.record.decision,
                 move.with_pool ? Cell() : Cell(move.record.reason)};
+    append(row, move.effects);
     if (move.caused_by) {
       row[8] = *move.caused_by;
       const auto [cause, is_new] = causes.try_emplace(*move.caused_by);
@@ -147,7 +161,8 @@ Rows node_usage_at(const store::Database& database, const CellRow& arguments) {
     rows.push_back({std::int64_t{usage.node}, usage.cpus.to_string(), count_of(usage.exclusive),
                     count_of(usage.withheld), count_of(usage.reserved), count_of(usage.pool), count_of(usage.isolated),
                     static_cast<std::int64_t>(usage.largest_exclusive), usage.shared_request_milli, usage.memory_bytes,
-                    usage.memory_request_bytes, static_cast<std::int64_t>(usage.containers)});
+                    usage.memory_request_bytes, static_cast<std::int64_t>(usage.containers),
+                    static_cast<std::int64_t>(usage.could_be_narrower)});
   }
   return rows;
 }
@@ -235,13 +250,31 @@ Status add_table_functions(store::Database& database) {
       {"held_at", held_columns(), {"time"}, held_at},
       {"on_cpu", std::move(on_cpu_columns), {"cpu", "time"}, on_cpu},
       {"moves",
-       {"at", "namespace", "pod", "container", "from_cpus", "to_cpus", "kind", "cause", "caused_by",
-        "caused_by_container", "decision", "reason"},
+       {"at",
+        "namespace",
+        "pod",
+        "container",
+        "from_cpus",
+        "to_cpus",
+        "kind",
+        "cause",
+        "caused_by",
+        "caused_by_container",
+        "decision",
+        "reason",
+        "nodes_before",
+        "nodes_after",
+        "l3s_before",
+        "l3s_after",
+        "remote_cpus_before",
+        "remote_cpus_after",
+        "moved_cpus",
+        "memory_left_bytes"},
        {"since", "until"},
        moves},
       {"node_usage_at",
        {"node", "cpus", "exclusive", "withheld", "reserved", "pool", "isolated", "largest_exclusive",
-        "shared_request_milli", "memory_bytes", "memory_request_bytes", "containers"},
+        "shared_request_milli", "memory_bytes", "memory_request_bytes", "containers", "could_be_narrower"},
        {"time", "min_shared_cpus"},
        node_usage_at},
       {"devices_at",

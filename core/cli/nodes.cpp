@@ -14,7 +14,7 @@ namespace {
 constexpr const char* kForPeople = R"sql(
 SELECT node, cpus, exclusive - lost_exclusive AS exclusive{1}, withheld, reserved, pool, isolated AS "free isolated",
        possible AS "exclusive possible", printf('%.2f', shared_request_milli / 1000.0) AS "shared requests",
-       containers{0}, CASE memory_bytes WHEN 0 THEN '' ELSE printf('%.1f GiB', memory_bytes / 1073741824.0) END AS memory,
+       containers{4}{0}, CASE memory_bytes WHEN 0 THEN '' ELSE printf('%.1f GiB', memory_bytes / 1073741824.0) END AS memory,
        printf('%.1f GiB', memory_request_bytes / 1073741824.0) AS "memory requests"
 FROM {2} LEFT JOIN {3} ON told_node = node ORDER BY node)sql";
 
@@ -33,6 +33,7 @@ constexpr const char* kUsageNow = R"sql(
 constexpr const char* kUsage =
     "(SELECT n.*, 0 AS lost_exclusive, n.largest_exclusive AS possible FROM node_usage_at(?1, ?2) n)";
 constexpr const char* kLostForPeople = ", lost_exclusive AS \"exclusive lost\"";
+constexpr const char* kNarrowerForPeople = ", could_be_narrower AS \"could be narrower\"";
 
 /// The capacities that are reported of nodes now; those of the past are in the audit.
 constexpr const char* kReported =
@@ -52,7 +53,7 @@ WITH device AS MATERIALIZED (
   FROM devices_at(?1) GROUP BY address, name)
 SELECT node, cpus, exclusive - lost_exclusive AS exclusive, withheld, reserved, pool, isolated, possible AS largest_exclusive,
        shared_request_milli, containers, memory_bytes, memory_request_bytes, told_milli, told_until_ms, told_source,
-       lost_exclusive,
+       lost_exclusive, could_be_narrower,
        (SELECT json_group_array(json_object('name', name, 'address', address, 'kind', kind, 'nodes', nodes,
                                             'containers', json(device.containers)))
         FROM device WHERE cpus_overlap(nodes, CAST(node AS TEXT))) AS devices
@@ -80,8 +81,12 @@ Status show_to_people(const StateDatabase& database, const Sources& from, const 
   const auto lost =
       database.table(fmt::format("SELECT 1 FROM {} WHERE lost_exclusive > 0", from.usage), at, min_shared_cpus);
   if (!lost) return lost.error();
-  const std::string nodes = fmt::format(kForPeople, some->rows.empty() ? "" : kToldForPeople,
-                                        lost->rows.empty() ? "" : kLostForPeople, from.usage, from.reported);
+  const auto wide =
+      database.table(fmt::format("SELECT 1 FROM {} WHERE could_be_narrower > 0", from.usage), at, min_shared_cpus);
+  if (!wide) return wide.error();
+  const std::string nodes =
+      fmt::format(kForPeople, some->rows.empty() ? "" : kToldForPeople, lost->rows.empty() ? "" : kLostForPeople,
+                  from.usage, from.reported, wide->rows.empty() ? "" : kNarrowerForPeople);
   if (Status shown = database.print(nothing, nodes, at, min_shared_cpus); !shown) return shown;
   const auto devices = database.table(kDevicesForPeople, at);
   if (!devices) return devices.error();

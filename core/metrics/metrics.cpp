@@ -12,10 +12,12 @@
 #include <utility>
 
 #include "core/cri/methods.hpp"
+#include "core/engine/state/fragmentation.hpp"
 #include "core/engine/state/ledger.hpp"
 #include "core/engine/state/transition.hpp"
 #include "core/metrics/process.hpp"
 #include "core/metrics/table.hpp"
+#include "core/placement/move_kind.hpp"
 #include "core/placement/node_demand.hpp"
 #include "core/placement/reason_codes.hpp"
 
@@ -74,6 +76,8 @@ void add_engine(const EngineState& engine, std::vector<MetricFamily>& families) 
   Table withheld("topolet_withheld_cpus", "CPUs that are kept idle for a container.");
   Table reserved("topolet_reserved_cpus", "CPUs that are reserved for the system.");
   Table requested("topolet_requested_cpus", "CPUs that containers request, divided as they run.");
+  Table wide("topolet_wide_containers",
+             "Containers on more NUMA nodes than their exclusive CPUs need, on each of them.");
   for (const NodeUsage& usage : engine.nodes) {
     const Labels node = {{"numa_node", usage.node}};
     pool.add(static_cast<double>(usage.pool_cpus), node);
@@ -82,8 +86,9 @@ void add_engine(const EngineState& engine, std::vector<MetricFamily>& families) 
     withheld.add(static_cast<double>(usage.withheld_cpus), node);
     reserved.add(static_cast<double>(usage.reserved_cpus), node);
     requested.add(static_cast<double>(usage.requested_milli) / 1000, node);
+    wide.add(static_cast<double>(usage.could_be_narrower), node);
   }
-  for (const Table& table : {pool, exclusive, lost, withheld, reserved, requested}) put(table);
+  for (const Table& table : {pool, exclusive, lost, withheld, reserved, requested, wide}) put(table);
 }
 
 void add_store(const StoreFigures& store, std::vector<MetricFamily>& families) {
@@ -146,11 +151,19 @@ struct Metrics::Impl {
         .Set(seconds(now));
     note_reload(true);
     for (const std::string& word : engine::audit_event_words()) events[word] = &event_family.Add({{"event", word}});
+    for (const std::string& kind : placement::move_kinds()) moves[kind] = &move_family.Add({{"kind", kind}});
   }
 
   void note_reload(bool succeeded) {
     reload_succeeded.Set(succeeded ? 1 : 0);
     reloaded_at.Set(seconds(std::chrono::system_clock::now().time_since_epoch()));
+  }
+
+  void note_move(const engine::Change& change) {
+    const std::string_view kind = change.audit
+                                      ? placement::move_kind(to_string(change.audit->event), change.audit->reason_code)
+                                      : placement::kPoolMove;
+    moves.find(kind)->second->Increment();
   }
 
   void note(const engine::AuditEntry& audit) {
@@ -213,11 +226,11 @@ struct Metrics::Impl {
                                               .Help("From a change until it is in the state database.")
                                               .Register(registry)
                                               .Add({}, kCommitBuckets);
-  prometheus::Counter& moves = prometheus::BuildCounter()
-                                   .Name("topolet_moves_total")
-                                   .Help("Containers that got other CPUs or memory nodes while they existed.")
-                                   .Register(registry)
-                                   .Add({});
+  prometheus::Family<prometheus::Counter>& move_family =
+      prometheus::BuildCounter()
+          .Name("topolet_moves_total")
+          .Help("Containers that got other CPUs or memory nodes while they existed, by what moved them.")
+          .Register(registry);
 
   prometheus::Counter& overruled =
       prometheus::BuildCounter()
@@ -254,6 +267,7 @@ struct Metrics::Impl {
   std::map<std::string, OfMethod, std::less<>> methods;  ///< the proxy's thread's
   // The loop's.
   std::map<std::string, prometheus::Counter*> events;
+  std::map<std::string, prometheus::Counter*, std::less<>> moves;  ///< by kind
   std::map<std::pair<std::string, std::string>, prometheus::Counter*> decisions;
   std::map<std::string, prometheus::Histogram*> policies;
 };
@@ -288,7 +302,7 @@ void Metrics::on_reload(bool succeeded) { impl_->note_reload(succeeded); }
 
 void Metrics::on_durable(const engine::Transition& transition) {
   for (const engine::Change& change : transition.changes) {
-    if (change.kind == engine::ChangeKind::kMoved) impl_->moves.Increment();
+    if (change.kind == engine::ChangeKind::kMoved) impl_->note_move(change);
     if (change.audit) impl_->note(*change.audit);
   }
   for (const engine::RecordedEvent& recorded : transition.recorded_events) impl_->note(recorded.audit);
@@ -323,14 +337,17 @@ std::vector<NodeUsage> node_usage_of(const engine::Ledger& ledger) {
   const placement::LedgerSnapshot view = ledger.snapshot();
   const std::vector<placement::NodeDemand> demands = placement::demand_by_node(topology, view.entries);
   CpuSet lost;
+  std::vector<CpuSet> wide;
   for (const auto& [key, allocation] : ledger.allocations()) {
     const bool is_lost = allocation.is_exclusive() && seen_mode(allocation) != to_string(allocation.placement.mode);
     if (is_lost) lost |= allocation.placement.cpus;
+    if (could_be_narrower(topology, ledger.inventory(), allocation)) wide.push_back(allocation.placement.cpus);
   }
   const auto add = [&](std::string name, const CpuSet& cpus, std::int64_t requested_milli) {
     nodes.push_back({std::move(name), (view.pool & cpus).size(), ((view.exclusive - lost) & cpus).size(),
                      (lost & cpus).size(), (view.withheld & cpus).size(), (view.reserved & cpus).size(),
-                     requested_milli});
+                     requested_milli, 0});
+    for (const CpuSet& of_wide : wide) nodes.back().could_be_narrower += of_wide.intersects(cpus) ? 1 : 0;
   };
   std::int64_t outside_milli = 0;
   for (const placement::LedgerEntry& entry : view.entries) outside_milli += entry.demand.cpu_request_milli;

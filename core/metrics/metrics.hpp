@@ -28,6 +28,7 @@ struct NodeUsage {
   std::size_t withheld_cpus = 0;
   std::size_t reserved_cpus = 0;
   std::int64_t requested_milli = 0;
+  std::size_t could_be_narrower = 0;  ///< containers here on more nodes than their CPUs need; see could_be_narrower()
 };
 
 /// Returns the usage of every node with CPUs, as the ledger's topology has them.

@@ -24,12 +24,16 @@ constexpr const char* kBeside = "beside";
 /// No vote is lost because the machine that measures is busy.
 constexpr const char* kDeadline = "--placement.deadline-ms=60000";
 
-plugin::LoadedConfig setup_of(const MachineOptions& options) {
+plugin::LoadedConfig configuration_of(const MachineOptions& options) {
   std::vector<std::string> arguments = {"--config", "/dev/null", "--daemon.plugin-dir=" + options.plugin_dir,
                                         kDeadline};
   for (const std::string& name : options.plugins) arguments.push_back("--plugins.enable=" + name);
   for (const std::string& setting : options.settings) arguments.push_back("--" + setting);
-  plugin::LoadedConfig setup = plugin::load_config(config::read_raw(arguments));
+  return plugin::load_config(config::read_raw(arguments));
+}
+
+plugin::LoadedConfig setup_of(const MachineOptions& options) {
+  plugin::LoadedConfig setup = configuration_of(options);
   if (!setup.mistakes().empty()) throw std::runtime_error(fmt::format("{}", fmt::join(setup.mistakes(), "\n")));
   return setup;
 }
@@ -64,14 +68,27 @@ Operation create_of(std::size_t pod, const char* container, std::int64_t milli_c
   return create;
 }
 
+/// Without a limit, so that it may use more than it requests.
+Operation unlimited(Operation create) {
+  create.resources.cpu_limit_milli.reset();
+  create.resources.memory_limit.reset();
+  return create;
+}
+
 /// Its sandbox tells what the whole pod requests, as the kubelet's does.
-Operation run_pod_of(std::size_t pod, const Arrival& arrival) {
+Operation run_pod_of(std::size_t pod, const Arrival& arrival, bool may_burst) {
   Operation run_pod = about(OperationKind::kRunPod, pod);
-  run_pod.qos = "guaranteed";
+  run_pod.qos = may_burst ? "burstable" : "guaranteed";
   run_pod.has_resources = true;
   run_pod.resources =
       resources_of(arrival.all_milli_cpus(), arrival.beside_milli_cpus > 0 ? 2 * kMemoryBytes : kMemoryBytes);
-  return run_pod;
+  return may_burst ? unlimited(run_pod) : run_pod;
+}
+
+Result<Operation> load_of(std::size_t pod, std::int64_t milli, std::int64_t pressure_permille) {
+  return simulate::parse_operation(
+      fmt::format(R"({{"op":"load","pod":"{}","container":"{}","cpu_milli":{},"psi_some_permille":{}}})", uid_of(pod),
+                  kFirst, milli, pressure_permille));
 }
 
 void check(const simulate::OperationResult& result, const Operation& operation) {
@@ -82,11 +99,16 @@ void check(const simulate::OperationResult& result, const Operation& operation) 
 
 }  // namespace
 
-QualityMachine::QualityMachine(const MachineOptions& options) {
+std::vector<std::string> mistakes_of(const MachineOptions& options) { return configuration_of(options).mistakes(); }
+
+bool takes_load() { return load_of(0, 0, 0).has_value(); }
+
+QualityMachine::QualityMachine(const MachineOptions& options) : shared_may_burst_(options.shared_may_burst) {
   auto made = simulate::Simulation::make(machine_of(options.topology), setup_of(options));
   if (!made) throw std::runtime_error(made.error().message);
   simulation_ = *std::move(made);
   topology_ = simulation_->snapshot().topology;
+  judge_ = std::make_unique<moves::MoveJudge>(topology_, moves::MoveRules::from_flags(options.settings));
   add_gpus(options.gpus_per_node);
   const simulate::Snapshot snapshot = simulation_->snapshot();
   topology_ = snapshot.topology;
@@ -104,8 +126,28 @@ void QualityMachine::add_gpus(std::uint32_t per_node) {
     device.path = gpu_path(gpu);
     device.device_kind = "gpu";
     device.nodes.insert(gpu_nodes_[gpu]);
-    check(simulation_->apply(device), device);
+    check(apply(device), device);
   }
+}
+
+simulate::OperationResult QualityMachine::apply(const Operation& operation) {
+  simulate::OperationResult result = simulation_->apply(operation);
+  judge_->observe(operation, result);
+  return result;
+}
+
+void QualityMachine::pass(std::chrono::seconds time) {
+  Operation clock;
+  clock.kind = OperationKind::kClock;
+  clock.advance = time;
+  check(apply(clock), clock);
+  read_ledger();
+}
+
+void QualityMachine::tell_load(std::size_t pod, std::int64_t milli, std::int64_t pressure_permille) {
+  const auto load = load_of(pod, milli, pressure_permille);
+  if (!load) throw std::runtime_error(load.error().message);
+  check(apply(*load), *load);
 }
 
 const CpuSet& QualityMachine::cpus_beside_gpu(std::uint32_t gpu) const {
@@ -126,10 +168,12 @@ void QualityMachine::read_ledger() {
 }
 
 Placed QualityMachine::admit(std::size_t pod, const Arrival& arrival) {
-  const Operation run_pod = run_pod_of(pod, arrival);
-  check(simulation_->apply(run_pod), run_pod);
+  const bool may_burst = shared_may_burst_ && !arrival.is_exclusive();
+  const Operation run_pod = run_pod_of(pod, arrival, may_burst);
+  check(apply(run_pod), run_pod);
   Placed& placed = pods_[pod];
   Operation first = create_of(pod, kFirst, arrival.milli_cpus);
+  if (may_burst) first = unlimited(first);
   if (arrival.gpu) first.devices.push_back(gpu_path(*arrival.gpu));
   create(first, placed);
   if (arrival.beside_milli_cpus > 0 && !placed.is_denied)
@@ -141,7 +185,7 @@ Placed QualityMachine::admit(std::size_t pod, const Arrival& arrival) {
 }
 
 void QualityMachine::create(const Operation& create, Placed& pod) {
-  const simulate::OperationResult result = simulation_->apply(create);
+  const simulate::OperationResult result = apply(create);
   check(result, create);
   pod.is_denied = pod.is_denied || result.outcome == "denied";
   pod.has_lost_votes = pod.has_lost_votes || result.outcome == "unpinned";
@@ -151,16 +195,28 @@ void QualityMachine::create(const Operation& create, Placed& pod) {
 void QualityMachine::end(std::size_t pod) {
   if (pods_.erase(pod) == 0) return;
   const Operation remove_pod = about(OperationKind::kRemovePod, pod);
-  check(simulation_->apply(remove_pod), remove_pod);
+  check(apply(remove_pod), remove_pod);
   read_ledger();
 }
 
 void play(const Churn& churn, QualityMachine& machine, const std::function<void(const Admission&)>& look) {
+  play(churn, machine, std::chrono::seconds(0), look, [](std::size_t) {});
+}
+
+void play(const Churn& churn, QualityMachine& machine, std::chrono::seconds interval,
+          const std::function<void(const Admission&)>& look, const std::function<void(std::size_t)>& rest) {
+  const auto pass = [&](std::size_t pod) {
+    if (interval.count() == 0) return;
+    machine.pass(interval / 2);
+    rest(pod);
+  };
   for (std::size_t pod = 0; pod < churn.size(); ++pod) {
     for (const std::size_t ended : churn[pod].ended_before) machine.end(ended);
+    pass(pod);
     const CpuSet free_before = machine.free();
     const Placed placed = machine.admit(pod, churn[pod]);
     look({pod, churn[pod], free_before, placed});
+    pass(pod);
   }
 }
 

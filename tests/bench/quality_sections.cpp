@@ -12,45 +12,10 @@
 #include "tests/bench/headroom_model.hpp"
 #include "tests/bench/kubelet_model.hpp"
 #include "tests/bench/oracle.hpp"
+#include "tests/bench/quality_counts.hpp"
 
 namespace topolet::bench {
 namespace {
-
-double share(double part, std::uint32_t whole) {
-  return whole == 0 ? std::numeric_limits<double>::quiet_NaN() : part / whole;
-}
-
-Figure count(const char* name, std::uint32_t value) { return {name, static_cast<double>(value), true}; }
-
-/// The figures of every section about the pods that it counts.
-struct Counts {
-  std::uint32_t counted = 0;
-  std::uint32_t denied = 0;
-  std::uint32_t lost_votes = 0;
-  std::uint32_t in_node = 0;
-
-  void add(const Admission& admission, const topology::Topology& topology) {
-    ++counted;
-    denied += admission.placed.is_denied ? 1 : 0;
-    lost_votes += admission.placed.has_lost_votes ? 1 : 0;
-    in_node += topology.nodes_of(admission.placed.cpus).size() == 1 ? 1 : 0;
-  }
-
-  Figures figures() const {
-    return {count("pods", counted),
-            count("denied", denied),
-            count("lost votes", lost_votes),
-            {"in one node", share(in_node, counted)}};
-  }
-};
-
-Churn churn_on(const QualityMachine& machine, const Scene& scene, std::uint64_t seed) {
-  ChurnOptions options = scene.churn;
-  options.cpus = static_cast<std::uint32_t>(machine.cpus().size());
-  options.gpus = machine.gpus();
-  options.seed = seed;
-  return make_churn(options);
-}
 
 /// How many CPUs each node has that pods may have.
 std::vector<std::uint32_t> node_sizes(const QualityMachine& machine) {
@@ -74,8 +39,6 @@ void check_sizes(const std::vector<PodSize>& sizes, const QualityMachine& machin
         fmt::format("a pod of {} CPUs is not whole, or larger than every node", size.milli_cpus / 1e3));
   }
 }
-
-void append(Figures& figures, const Figures& more) { figures.insert(figures.end(), more.begin(), more.end()); }
 
 /// The kubelet and the oracle, beside what topolet does with the same pods.
 class Beside {
@@ -132,11 +95,6 @@ Figures measure_nodes(const Scene& scene, std::uint64_t seed) {
 }
 
 namespace {
-
-bool is_inside_one(const CpuSet& placed, const std::vector<CpuSet>& groups) {
-  return !placed.empty() &&
-         std::any_of(groups.begin(), groups.end(), [&](const CpuSet& group) { return placed.is_subset_of(group); });
-}
 
 bool one_has(std::size_t cpus, const CpuSet& free, const std::vector<CpuSet>& groups) {
   return std::any_of(groups.begin(), groups.end(), [&](const CpuSet& group) { return (group & free).size() >= cpus; });

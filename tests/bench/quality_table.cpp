@@ -9,6 +9,8 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "tests/bench/quality_counts.hpp"
+
 namespace topolet::bench {
 namespace {
 
@@ -16,8 +18,7 @@ constexpr std::size_t kMachineWidth = 16;
 constexpr std::size_t kPodsWidth = 29;
 constexpr std::size_t kShareWidth = 12;
 
-/// Named only where there are any, as there should be none.
-constexpr const char* kLostVotes = "lost votes";
+constexpr std::size_t kSettingWidth = 19;
 
 std::vector<double> values_of(const std::vector<Figures>& by_seed, std::size_t place) {
   std::vector<double> values;
@@ -62,14 +63,14 @@ void TablePrinter::print(const Scene& scene, const std::vector<Figures>& by_seed
   const Figures& first = by_seed.front();
   if (!has_head_) {
     fmt::print("{:{}}  {:{}}  {:>4}", "machine", kMachineWidth, "pods", kPodsWidth, "fill");
+    if (!scene.setting.empty()) fmt::print("  {:{}}", "setting", kSettingWidth);
     for (const Figure& figure : first) {
       if (figure.name != kLostVotes) fmt::print("  {:>{}}", figure.name, width_of(figure));
     }
     fmt::print("\n");
     has_head_ = true;
   }
-  fmt::print("{:{}}  {:{}}  {:>3}%", scene.machine_name, kMachineWidth, scene.pods_name, kPodsWidth,
-             scene.churn.fill_percent);
+  print_name(scene);
   std::string lost_votes;
   for (std::size_t place = 0; place < first.size(); ++place) {
     std::string text = cell(by_seed, place);
@@ -81,14 +82,29 @@ void TablePrinter::print(const Scene& scene, const std::vector<Figures>& by_seed
   }
   fmt::print("\n");
   if (!lost_votes.empty()) fmt::print("  {} pods were placed without the vote of a plugin\n", lost_votes);
+  for (const Figures& figures : by_seed) {
+    for (const Figure& figure : figures) {
+      for (const std::string& note : figure.notes) fmt::print("  {}\n", note);
+    }
+  }
   std::fflush(stdout);
 }
 
+void TablePrinter::print_name(const Scene& scene) {
+  fmt::print("{:{}}  {:{}}  {:>3}%", scene.machine_name, kMachineWidth, scene.pods_name, kPodsWidth,
+             scene.churn.fill_percent);
+  if (!scene.setting.empty()) fmt::print("  {:{}}", scene.setting, kSettingWidth);
+}
+
+void TablePrinter::print_left_out(const Scene& scene, const std::string& why) {
+  print_name(scene);
+  fmt::print("  left out: {}\n", why);
+}
+
 nlohmann::ordered_json to_json(const Scene& scene, const std::vector<Figures>& by_seed) {
-  nlohmann::ordered_json json{{"machine", scene.machine.topology},
-                              {"pods", scene.pods_name},
-                              {"fill_percent", scene.churn.fill_percent},
-                              {"figures", nlohmann::ordered_json::object()}};
+  nlohmann::ordered_json json{{"name", scene.machine_name}, {"machine", scene.machine.topology},
+                              {"pods", scene.pods_name},    {"fill_percent", scene.churn.fill_percent},
+                              {"setting", scene.setting},   {"figures", nlohmann::ordered_json::object()}};
   for (std::size_t place = 0; place < by_seed.front().size(); ++place) {
     const std::vector<double> values = values_of(by_seed, place);
     const MeanAndSpread figure = mean_and_spread(values);

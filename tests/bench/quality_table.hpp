@@ -27,8 +27,12 @@ class TablePrinter {
 
   /// `by_seed`: at least one, all with the same figures as those of the lines before.
   void print(const Scene& scene, const std::vector<Figures>& by_seed);
+  /// Says why a scene is not measured.
+  void print_left_out(const Scene& scene, const std::string& why);
 
  private:
+  static void print_name(const Scene& scene);
+
   bool has_head_ = false;
 };
 

@@ -104,7 +104,7 @@ TEST_F(HistoryTest, TellsWhoWasMovedBecauseOfWhom) {
   EXPECT_EQ(moves[0]["to"], "4-15");
   EXPECT_EQ(moves[0]["because of"], "placed default/db/main");
   EXPECT_EQ(moves[1]["because of"], "ended default/db/main");
-  EXPECT_THAT(said({"moves"}, 0), HasSubstr("nobody was moved in that time"));
+  EXPECT_THAT(said({"moves"}, 0), HasSubstr("no container was moved in that time"));
 }
 
 TEST_F(HistoryTest, CountsDenials) {

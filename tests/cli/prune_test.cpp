@@ -79,7 +79,7 @@ TEST_F(PruneTest, TellsWhoAsksForATimeThatIsKeptNoMore) {
   EXPECT_NE(said.code, 0);
   EXPECT_THAT(said.text, AllOf(HasSubstr("is not known any more"), HasSubstr("daemon.keep")));
   EXPECT_THAT(state_.topolet({"at", "90m"}).text, AllOf(HasSubstr("h1"), HasSubstr("runs"), Not(HasSubstr("h2"))));
-  EXPECT_EQ(state_.topolet({"moves", "--since", "6h"}).text, "nobody was moved in that time\n");
+  EXPECT_EQ(state_.topolet({"moves", "--since", "6h"}).text, "no container was moved in that time\n");
 }
 
 TEST_F(PruneTest, TakesTheAgeFromTheConfiguration) {

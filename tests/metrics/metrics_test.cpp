@@ -168,7 +168,7 @@ TEST_F(MetricsTest, CountsDecisionsMovesAndHowLongTheyTake) {
   }
   EXPECT_EQ(now.at("topolet_decision_seconds_count"), 1);
   EXPECT_NEAR(now.at(R"(topolet_policy_seconds_sum{plugin="numa"})"), 0.0003, 1e-9);
-  EXPECT_EQ(now.at("topolet_moves_total"), 1) << "the shared one left two CPUs";
+  EXPECT_EQ(now.at(R"(topolet_moves_total{kind="pool"})"), 1) << "the shared one left two CPUs";
   EXPECT_EQ(now.at("topolet_store_commit_seconds_count"), 2);
 }
 

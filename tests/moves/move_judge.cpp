@@ -23,7 +23,7 @@ std::string kind_of(const simulate::MovedContainer& moved, bool was_exclusive) {
   if (moved.reason_code == "healed") return "heal";
   if (moved.reason_code == "crowded") return "crowd";
   // Whoever shares has to leave CPUs that another one gets alone; that is nobody's choice.
-  if (moved.reason_code == "made-room" && was_exclusive) return "room";
+  if (moved.reason_code == "room" || (moved.reason_code == "made-room" && was_exclusive)) return "room";
   return moved.reason_code.empty() ? "re-placed" : moved.reason_code;
 }
 
