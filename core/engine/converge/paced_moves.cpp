@@ -114,6 +114,8 @@ std::optional<Plan> PacedMoves::plan(const Question& question, const Allocation&
   }
   BetterPlace found = reasons_[question.first].plan(before);
   if (found.lacks_votes) undecided_.insert(question);
+  // A move that is withdrawn leaves all as it was, and is tried again when the time has come.
+  if (found.plan) asked_.erase(question);
   return std::move(found.plan);
 }
 
