@@ -127,23 +127,31 @@ TEST(Heal, LeavesNoMemoryBehind) {
 }
 
 TEST(Heal, BringsAContainerToItsDevice) {
-  SimulatedNode node("pack:2 numa:1 core:8 pu:1", healing());
+  const CpuSet beside = CpuSet::range(0, 7);
+  SimulatedNode node("pack:2 numa:1 core:8 pu:1", healing({"--placement.min-shared-cpus=0"}));
   node.apply(R"({"op":"device","path":"/dev/nvidia0","kind":"gpu","nodes":"0"})");
-  node.guaranteed("a", 4);
-  node.guaranteed("b", 4);
-  for (const char* pod : {"c", "d"}) {
-    node.apply(run_pod(pod));
-    node.apply(create(pod, 3));
-  }
+  for (const char* pod : {"x", "y"}) node.guaranteed(pod, 8);
+  const char* const on_node_0 = cpus_of(node, "x") == beside ? "x" : "y";
+  remove(node, on_node_0 == std::string("x") ? "y" : "x");
   node.apply(run_pod("gpu"));
-  node.apply(create("gpu", 1, R"(,"devices":["/dev/nvidia0"])"));
-  std::vector<std::string> beside;
-  for (const char* pod : {"a", "b", "c", "d"}) {
-    if (cpus_of(node, pod).is_subset_of(CpuSet::range(0, 7))) beside.emplace_back(pod);
-  }
-  if (cpus_of(node, "gpu").is_subset_of(CpuSet::range(0, 7))) GTEST_SKIP() << "there was room for it";
-  for (const std::string& pod : beside) remove(node, pod);
-  clock(node, 2);
+  node.apply(create("gpu", 4, R"(,"devices":["/dev/nvidia0"])"));
+  ASSERT_FALSE(cpus_of(node, "gpu").intersects(beside));
+  remove(node, on_node_0);
+  const OperationResult later = clock(node);
+  EXPECT_TRUE(cpus_of(node, "gpu").is_subset_of(beside));
+  ASSERT_THAT(later.changed, SizeIs(1));
+  EXPECT_THAT(later.changed[0].reason, HasSubstr(": nearer to its devices; gpu: "));
+}
+
+TEST(Heal, BringsAllCpusOfAContainerToItsDevice) {
+  SimulatedNode node("pack:2 numa:1 core:8 pu:1", healing({"--placement.min-shared-cpus=0"}));
+  node.apply(R"({"op":"device","path":"/dev/nvidia0","kind":"gpu","nodes":"0"})");
+  for (const char* pod : {"a", "b"}) node.guaranteed(pod, 6);
+  node.apply(run_pod("gpu"));
+  node.apply(create("gpu", 3, R"(,"devices":["/dev/nvidia0"])"));
+  ASSERT_EQ(nodes_of(node, "gpu"), 2U);
+  remove(node, cpus_of(node, "a").contains(8) ? "b" : "a");
+  clock(node);
   EXPECT_TRUE(cpus_of(node, "gpu").is_subset_of(CpuSet::range(0, 7)));
 }
 
@@ -270,7 +278,7 @@ struct Move {
 TEST(Heal, NeverMovesBackAndForth) {
   std::size_t moves = 0;
   for (std::uint64_t seed = 1; seed <= 3; ++seed) {
-    SimulatedNode node("pack:2 numa:2 l3:2 core:4 pu:2", healing({"--placement.deadline-ms=60000"}));
+    SimulatedNode node("pack:2 numa:2 l3:2 core:4 pu:2", healing());
     HealChurn churn(seed);
     std::map<std::string, Move> last;
     std::map<std::string, CpuSet> places;
@@ -300,7 +308,7 @@ TEST(Heal, NeverMovesBackAndForth) {
 
 /// Where everybody is after each second, with or without a daemon that is killed after every line.
 std::vector<std::string> places_over_time(std::uint64_t seed, bool restarts) {
-  SimulatedNode node("pack:2 numa:2 l3:2 core:4 pu:2", healing({"--placement.deadline-ms=60000"}));
+  SimulatedNode node("pack:2 numa:2 l3:2 core:4 pu:2", healing());
   HealChurn churn(seed);
   std::vector<std::string> places;
   for (int step = 0; step < 50; ++step) {
