@@ -96,6 +96,23 @@ TEST_F(TransitionsTest, AnEventAboutWhatIsUnknownChangesNothing) {
   }
 }
 
+TEST_F(TransitionsTest, CarryOutNoWishForWhomWasMovedNotLongAgo) {
+  for (const auto& [ago, is_moved] : {std::pair{std::chrono::minutes(9), false}, {std::chrono::minutes(11), true}}) {
+    Allocation moved = shared("b", Phase::kRunning, CpuSet::range(0, 3));
+    moved.last_move = LastMove{now_ - ago, MoveCause::kHeal};
+    Plan plan = exclusive_on({0});
+    plan.moves.push_back({moved.workload, shared_on(CpuSet::range(4, 7), CpuSet::range(4, 7)).decision, std::nullopt,
+                          MoveCause::kPlugin});
+    const Ledger ledger = ledger_of({moved});
+    const Transition made = compute_transition(ledger, {}, now_, event::CreateAdmitted{guaranteed("a", 1), plan});
+    for (const Change& change : made.changes) {
+      if (change.after->workload.key.name != "b") continue;
+      EXPECT_EQ(change.after->within, is_moved ? CpuSet::range(4, 7) : CpuSet::range(0, 3));
+      EXPECT_EQ(change.after->last_move->cause, is_moved ? MoveCause::kPlugin : MoveCause::kHeal);
+    }
+  }
+}
+
 TEST_F(TransitionsTest, SayWhoseDecisionMadeOthersMove) {
   happen(event::CreateAdmitted{besteffort("b"), shared_on(CpuSet::range(0, 3), CpuSet::range(0, 3))});
   happen(event::CreateAdmitted{besteffort("c"), shared_on(CpuSet::range(0, 7), CpuSet::range(0, 7))});
