@@ -16,6 +16,7 @@
 #include "core/placement/decide.hpp"
 #include "core/placement/make_request.hpp"
 #include "core/plugin/call/policy_thread.hpp"
+#include "core/plugin/guard/crash_mark.hpp"
 #include "core/plugin/host/load.hpp"
 #include "core/topology/discover.hpp"
 
@@ -40,6 +41,12 @@ placement::Workload workload(int number, bool exclusive) {
   made.demand.cpu_request_milli = exclusive ? 2000 : 250;
   made.demand.cpu_limit_milli = exclusive ? 2000 : 0;
   made.demand.memory_limit_bytes = 1 << 30;
+  made.pod_labels = {{"app.kubernetes.io/name", fmt::format("service-{}", number % 40)},
+                     {"app.kubernetes.io/instance", fmt::format("service-{}", number % 40)},
+                     {"pod-template-hash", fmt::format("{:010}", number % 40 * 7919)}};
+  made.pod_annotations = {{"kubernetes.io/config.source", "api"},
+                          {"kubernetes.io/config.seen", fmt::format("2026-01-01T00:00:{:02}.000000000Z", number % 60)}};
+  if (exclusive) made.devices = {fmt::format("/dev/vfio/{}", number)};
   return made;
 }
 
@@ -159,6 +166,8 @@ void add_benchmarks() {
 }  // namespace topolet
 
 int main(int argc, char** argv) {
+  // As in topoletd: without, what plugins are lent is compared after each call.
+  topolet::plugin::record_crashes_to(-1, "decision");
   topolet::add_benchmarks();
   benchmark::Initialize(&argc, argv);
   if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
