@@ -1,4 +1,4 @@
-// Names with a pattern in the configuration, in which * is any text.
+// Patterns of names, in which * is any text, also none, and no other character is special.
 #pragma once
 
 #include <string>
