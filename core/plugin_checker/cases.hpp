@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "core/plugin/host/deprecated_capabilities.hpp"
 #include "core/plugin_checker/outcome.hpp"
 #include "core/plugin_checker/run_in_child.hpp"
 
@@ -18,6 +19,7 @@ struct CaseInput {
   std::uint64_t seed;
   std::uint32_t requests;
   const Progress& progress;
+  const plugin::DeprecatedCapabilities& deprecated;
   /// Of a case that runs in two processes, which of them this is.
   enum class Process : std::uint8_t { kFirst, kOther };
   Process process = Process::kFirst;

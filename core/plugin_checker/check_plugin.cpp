@@ -70,7 +70,7 @@ class CheckRun {
  private:
   Outcome run_in(const Case& each, CaseInput::Process process) const {
     return run_in_child(options_.time_limit, [&](const Progress& progress) {
-      return each.run({options_.file, options_.seed, options_.requests, progress, process});
+      return each.run({options_.file, options_.seed, options_.requests, progress, options_.deprecated, process});
     });
   }
 

@@ -12,6 +12,8 @@
 #include <string>
 #include <vector>
 
+#include "core/plugin/host/deprecated_capabilities.hpp"
+
 namespace topolet::plugin_checker {
 
 struct CheckOptions {
@@ -20,7 +22,9 @@ struct CheckOptions {
   std::uint32_t requests = 500;         ///< how many the case "random" makes
   std::chrono::seconds time_limit{30};  ///< of each case
   std::string only_case = {};           ///< run this one; empty = all
-  bool json = false;                    ///< one JSON document instead of lines
+  /// Of these the case "create-defaults" warns.
+  plugin::DeprecatedCapabilities deprecated = plugin::deprecated_capabilities();
+  bool json = false;  ///< one JSON document instead of lines
   /// The command as the user types it, for the line that reruns a failed case.
   std::string command = "topolet-plugin-check";
 };

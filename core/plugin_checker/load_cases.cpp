@@ -114,8 +114,10 @@ Outcome creates_with_defaults(const CaseInput& input) {
   std::erase(capabilities, TOPOLET_CODES_ID);
   if (capabilities.empty())
     return Outcome::warned("it has no capability that this topolet asks for anything, so it is never asked");
-  return Outcome::passed(fmt::format("{}; {}", fmt::join(capabilities, ", "), describe_annotations(**plugin)) +
-                         describe_codes(**plugin));
+  const std::string note =
+      fmt::format("{}; {}", fmt::join(capabilities, ", "), describe_annotations(**plugin)) + describe_codes(**plugin);
+  const std::string deprecation = deprecation_warning(**plugin, input.deprecated);
+  return deprecation.empty() ? Outcome::passed(note) : Outcome::warned(note + "; " + deprecation);
 }
 
 /// A value to try and whether it must be taken; others may be refused with a reason.
@@ -278,7 +280,7 @@ MaybeMismatch judge_capabilities(const topolet_instance& instance, const CaseInp
   }
   MaybeMismatch mismatch;
   plugin::for_each_capability([&]<class Struct, class Member>(const plugin::Capability<Struct, Member>& capability) {
-    if (!mismatch) mismatch = judge_capability(instance, capability.id, sizeof(Struct));
+    if (!mismatch) mismatch = judge_capability(instance, capability.id, plugin::least_size_of(capability));
   });
   return mismatch;
 }

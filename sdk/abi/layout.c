@@ -680,13 +680,17 @@ FIELD(topolet_wake, tick_soon, 8, 8, int32_t (*)(const topolet_host* host));
 #define TOPOLET_SCORE_ID "topolet.score/1"
 #define TOPOLET_SCORE_MAX 100
 #define TOPOLET_SCORE_MIN (-100)
+#define TOPOLET_SET_MAX 1024u
 #define TOPOLET_STATE_ID "topolet.state/1"
 #define TOPOLET_STATE_MAX_KEY 256
 #define TOPOLET_STATE_MAX_READ 65536
 #define TOPOLET_STATE_MAX_VALUE 65536
+#define TOPOLET_STATE_MAX_VALUES 4096
 #define TOPOLET_STR(literal) { literal, sizeof(literal) - 1 }
 #define TOPOLET_STRIDE_HAS(stride,type,field) (offsetof(type, field) + sizeof(((const type*)0)->field) <= (size_t)(stride))
 #define TOPOLET_STRUCT_MAX 4096u
+#define TOPOLET_TABLE_MAX 1024u
+#define TOPOLET_TEXT_MAX 65536u
 #define TOPOLET_TICK_ID "topolet.tick/1"
 #define TOPOLET_TICK_MAX_MS 86400000u
 #define TOPOLET_TICK_MIN_MS 100u

@@ -90,7 +90,7 @@ TEST(AbiRequest, ShowsKindsCachesAndDevices) {
                           0,
                           CpuSet{4, 5},
                           NodeSet{1},
-                          {{"NVIDIAUUID", "GPU-1"}, {"A", "b"}}}};
+                          {{"NVIDIAUUID", "GPU-1"}, {"A", "b"}, {"NVIDIAUUID", "GPU-2"}}}};
   const AbiTopology view(machine);
   const topolet_topology& seen = view.view();
   ASSERT_EQ(seen.cpu_kind_count, 2U);
@@ -128,6 +128,8 @@ TEST(AbiRequest, ShowsKindsCachesAndDevices) {
   EXPECT_EQ(list(nvml.nodes), "1");
   EXPECT_EQ(sdk::value_of(nvml.info, "NVIDIAUUID"), "GPU-1");
   EXPECT_EQ(sdk::value_of(nvml.info, "none"), "");
+  ASSERT_EQ(nvml.info.count, 2U) << "each key once";
+  EXPECT_EQ(text(nvml.info.items[0].key), "A") << "in their order";
   EXPECT_EQ(sdk::os_devices(seen)[0].pci_device, TOPOLET_NONE);
 }
 

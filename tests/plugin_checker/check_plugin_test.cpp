@@ -59,6 +59,17 @@ TEST_P(OurPlugins, PassEveryCase) {
 
 INSTANTIATE_TEST_SUITE_P(All, OurPlugins, testing::Values("numa", "gpu", "smt", "foreign-zone"));
 
+TEST(CheckPlugin, WarnsOfDeprecatedCapabilities) {
+  const Checked checked = check({.file = TOPOLET_BUILT_PLUGINS + std::string("/smt.so"),
+                                 .time_limit = kPatience,
+                                 .only_case = "create-defaults",
+                                 .deprecated = {{"topolet.pick/1", "topolet.pick/2"}}});
+  EXPECT_EQ(checked.status, 0) << checked.text;
+  EXPECT_THAT(checked.text, HasSubstr("plugin smt uses deprecated capabilities, which go on working: topolet.pick/1 "
+                                      "(use topolet.pick/2)"));
+  EXPECT_THAT(checked.text, HasSubstr("1 with a warning"));
+}
+
 TEST(CheckPlugin, FailsAWideningPickInItsCaseOnly) {
   EXPECT_EQ(cases_that("FAILED", misfit("widens")), (std::set<std::string>{"never-widens", "random"}));
   EXPECT_THAT(failure(misfit("widens"), "never-widens"), HasSubstr("narrow of 0,64: 64 are not in it"));

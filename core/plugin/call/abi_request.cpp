@@ -123,22 +123,26 @@ class TopologyCopier {
                                 device.device_id,
                                 block_.copy(device.cpus),
                                 block_.copy(device.nodes),
-                                block_.copy_pairs(device.info)};
+                                copy_info(device.info)};
     });
   }
   const topolet_os_device* os_devices() {
     return copy_each<topolet_os_device>(block_, machine_.os_devices, [this](const topology::OsDevice& device) {
-      return topolet_os_device{block_.copy(device.name),
-                               block_.copy(device.subtype),
-                               values_.shown(AbiValues::kOsDeviceKind, device.kind),
-                               device.pci_device,
-                               block_.copy(device.cpus),
-                               block_.copy(device.nodes),
-                               block_.copy_pairs(device.info)};
+      return topolet_os_device{
+          block_.copy(device.name), block_.copy(device.subtype), values_.shown(AbiValues::kOsDeviceKind, device.kind),
+          device.pci_device,        block_.copy(device.cpus),    block_.copy(device.nodes),
+          copy_info(device.info)};
     });
   }
 
  private:
+  /// In the order of the keys, of those with one key the first: hwloc promises neither.
+  topolet_kvs copy_info(const topology::DeviceInfo& info) {
+    std::map<std::string_view, std::string_view> pairs;
+    for (const auto& [key, value] : info) pairs.emplace(key, value);
+    return block_.copy_pairs(pairs);
+  }
+
   LentBlock& block_;
   ValueTranslator& values_;
   const topology::Topology& machine_;

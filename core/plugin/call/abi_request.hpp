@@ -1,5 +1,7 @@
 // A decision as a plugin sees it: the core's values as the structs of <topolet/abi.h>. All of it is copied, so that a
 // plugin that writes where it must not changes nothing of the core's.
+// `known`: the values of enumerations and the flags that it is made with; newest_minor() says which plugins know all
+// that are in it.
 #pragma once
 
 #include <topolet/abi.h>

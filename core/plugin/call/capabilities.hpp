@@ -11,6 +11,7 @@
 #include <topolet/score.h>
 #include <topolet/tick.h>
 
+#include <cstddef>
 #include <tuple>
 
 namespace topolet::plugin {
@@ -39,6 +40,14 @@ inline constexpr Capability kCodes{TOPOLET_CODES_ID, "codes", &topolet_codes::co
 
 inline constexpr std::tuple kCapabilities{kScore, kPropose,     kPick,  kAdjust, kEvents,
                                           kTick,  kAnnotations, kReads, kCodes};
+
+/// Returns the bytes that a plugin's struct has at least: what was appended behind the member may be missing.
+template <class Struct, class Member>
+std::size_t least_size_of(const Capability<Struct, Member>& capability) {
+  static constexpr Struct kOne{};
+  const auto* const end = reinterpret_cast<const char*>(&(kOne.*capability.member) + 1);
+  return static_cast<std::size_t>(end - reinterpret_cast<const char*>(&kOne));
+}
 
 /// The struct that one plugin gave for each capability; null for one that it does not have.
 using CapabilityStructs = std::tuple<const topolet_score*, const topolet_propose*, const topolet_pick*,

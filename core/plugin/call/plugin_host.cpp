@@ -35,9 +35,10 @@ std::int32_t check_bytes(topolet_str bytes, std::size_t max) {
   return bytes.len > max ? TOPOLET_OUT_OF_RANGE : TOPOLET_OK;
 }
 
-std::int32_t check_key(topolet_str key) {
-  return key.len == 0 ? TOPOLET_INVALID : check_bytes(key, TOPOLET_STATE_MAX_KEY);
-}
+/// TOPOLET_OUT_OF_RANGE is left to values, so that who gets it knows that it needs more room.
+bool is_key(topolet_str key) { return key.len == 0 || (key.ptr != nullptr && key.len <= TOPOLET_STATE_MAX_KEY); }
+
+std::int32_t check_key(topolet_str key) { return key.len != 0 && is_key(key) ? TOPOLET_OK : TOPOLET_INVALID; }
 
 std::string string_of(topolet_str bytes) { return bytes.len == 0 ? std::string() : std::string(bytes.ptr, bytes.len); }
 
@@ -99,7 +100,23 @@ const HostFunctions& PluginHost::functions() {
 }
 
 const void* PluginHost::get_capability(const topolet_host* host, topolet_str id) {
-  const HostLink& link = link_of(host);
+  HostLink& link = link_of(host);
+  const void* const given = capability_of(link, id);
+  if (given == nullptr) return nullptr;
+  const HostLink::Visit visit(link);
+  if (visit.host() != nullptr) {
+    MutexLock lock(visit.host()->given_mutex_);
+    visit.host()->given_.insert(string_of(id));
+  }
+  return given;
+}
+
+std::vector<std::string> PluginHost::given_capabilities() const {
+  MutexLock lock(given_mutex_);
+  return {given_.begin(), given_.end()};
+}
+
+const void* PluginHost::capability_of(const HostLink& link, topolet_str id) {
   if (id.ptr == nullptr) return nullptr;
   if (topolet_str_is(id, TOPOLET_LOG_ID)) return &link.functions().log;
   if (topolet_str_is(id, TOPOLET_WAKE_ID)) return &link.functions().wake;
@@ -164,7 +181,7 @@ std::int32_t PluginHost::next_state(const topolet_host* host, topolet_str after,
   if (visit.host() == nullptr) return TOPOLET_LATE;
   PluginHost& self = *visit.host();
   if (self.state_ == nullptr) return TOPOLET_FAILED;
-  if (const std::int32_t status = check_bytes(after, TOPOLET_STATE_MAX_KEY); status != TOPOLET_OK) return status;
+  if (!is_key(after)) return TOPOLET_INVALID;
   return self.copy_to_plugin([&] { return self.state_->next(self.plugin_, string_of(after)); }, buffer, capacity, size);
 }
 

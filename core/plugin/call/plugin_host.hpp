@@ -13,7 +13,9 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
+#include <vector>
 
 #include "core/base/log_fwd.hpp"
 #include "core/base/mutex.hpp"
@@ -41,7 +43,7 @@ class LogRateLimiter {
 };
 
 /// The number of values that a plugin may keep.
-inline constexpr std::size_t kMaxStateKeys = 4096;
+inline constexpr std::size_t kMaxStateKeys = TOPOLET_STATE_MAX_VALUES;
 
 /// Limits what plugins read of their state in one decision, as all of that goes into the record of it. While it lives,
 /// the reads of this thread count.
@@ -82,6 +84,9 @@ class PluginHost {
   /// True once the host has abandoned the running call.
   std::atomic<bool>& call_abandoned() { return call_abandoned_; }
 
+  /// Returns the ids of the capabilities that the plugin has asked for and was given. Any thread.
+  std::vector<std::string> given_capabilities() const TOPOLET_EXCLUDES(given_mutex_);
+
   /// The plugin wants to be called for a tick. Any thread.
   bool wants_tick() const { return wants_tick_; }
   /// Sets that, as a record of an earlier run has it.
@@ -110,6 +115,7 @@ class PluginHost {
  private:
   static const HostFunctions& functions();
   static const void* get_capability(const topolet_host* host, topolet_str id);
+  static const void* capability_of(const HostLink& link, topolet_str id);
   static void write_log(const topolet_host* host, std::int32_t level, topolet_str message);
   static std::int32_t get_state(const topolet_host* host, topolet_str key, void* buffer, std::size_t capacity,
                                 std::size_t* size);
@@ -140,6 +146,8 @@ class PluginHost {
   Mutex wake_mutex_;
   Wake wake_ TOPOLET_GUARDED_BY(wake_mutex_);
   std::optional<std::chrono::steady_clock::time_point> last_tick_ TOPOLET_GUARDED_BY(wake_mutex_);
+  mutable Mutex given_mutex_;
+  std::set<std::string> given_ TOPOLET_GUARDED_BY(given_mutex_);
   KeptByPlugin kept_;
 };
 

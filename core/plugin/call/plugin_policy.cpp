@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <set>
 #include <string_view>
 #include <type_traits>
@@ -179,18 +180,11 @@ std::string fault_of_member(topolet_kvs codes) {
   return {};
 }
 
-/// Up to the end of what a plugin must have given; what was appended to the struct later need not be there.
-template <class Struct, class Member>
-std::size_t size_through(const Struct& given, Member Struct::*member) {
-  const auto offset = reinterpret_cast<const char*>(&(given.*member)) - reinterpret_cast<const char*>(&given);
-  return static_cast<std::size_t>(offset) + sizeof(Member);
-}
-
 /// Returns the fault of the struct that a plugin gave for a capability; empty also if it gave none.
 template <class Struct, class Member>
 std::string fault_of(const Struct* given, const Capability<Struct, Member>& capability) {
   if (given == nullptr) return {};
-  std::string fault = fault_of_size(given->struct_size, size_through(*given, capability.member));
+  std::string fault = fault_of_size(given->struct_size, least_size_of(capability));
   // In the struct for ticks something else is in that place.
   if constexpr (requires { given->reserved; }) {
     if (fault.empty()) fault = fault_of_reserved(given->reserved);
@@ -215,7 +209,8 @@ PluginPolicy::~PluginPolicy() {
 
 Result<std::shared_ptr<PluginPolicy>> PluginPolicy::wrap(std::string name, std::unique_ptr<PluginHost> host,
                                                          const topolet_instance* instance) {
-  std::string fault = fault_of_size(instance->struct_size, size_through(*instance, &topolet_instance::destroy));
+  constexpr std::size_t kLeast = offsetof(topolet_instance, destroy) + sizeof(topolet_instance::destroy);
+  std::string fault = fault_of_size(instance->struct_size, kLeast);
   if (fault.empty()) fault = fault_of_reserved(instance->reserved);
   if (!fault.empty()) {
     return Error{Code::kInternal, fmt::format("{}: the instance from create {}", name, fault)};

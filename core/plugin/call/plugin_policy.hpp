@@ -110,6 +110,8 @@ class PluginPolicy final {
 
   /// The ids of the capabilities it has.
   std::vector<std::string> capabilities() const;
+  /// The ids of the host's capabilities that it has asked for and was given.
+  std::vector<std::string> host_capabilities() const { return host_->given_capabilities(); }
 
  private:
   PluginPolicy(std::string name, std::unique_ptr<PluginHost> host, const topolet_instance* instance);

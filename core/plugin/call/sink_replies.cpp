@@ -20,7 +20,7 @@ static_assert(static_cast<int>(placement::Verdict::Kind::kScore) == TOPOLET_VERD
 
 namespace {
 
-constexpr std::size_t kMaxSetWords = (kMaxOsIndex + 1) / 64;
+static_assert(TOPOLET_SET_MAX == (kMaxOsIndex + 1) / 64);
 
 /// Only makes sure that the set can be read; whether its indices exist is for the core to judge.
 std::int32_t check_set(SinkReply& reply, topolet_set set, const char* what, bool already_set) {
@@ -29,7 +29,7 @@ std::int32_t check_set(SinkReply& reply, topolet_set set, const char* what, bool
   if (set.words == nullptr && set.count != 0) {
     return reply.record_fault(TOPOLET_INVALID, fmt::format("{} is a null pointer", what));
   }
-  if (set.count > kMaxSetWords) {
+  if (set.count > TOPOLET_SET_MAX) {
     return reply.record_fault(TOPOLET_OUT_OF_RANGE,
                               fmt::format("{} has {} words; the highest index is {}", what, set.count, kMaxOsIndex));
   }

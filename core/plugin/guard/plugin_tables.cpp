@@ -13,13 +13,15 @@ bool is_size_of_struct(std::size_t bytes) { return bytes % kAlignment == 0 && by
 
 std::string fault_of_text(topolet_str text) {
   if (text.ptr == nullptr && text.len > 0) return fmt::format("is null, with a length of {}", text.len);
-  if (text.len > kSaneTextBytes) return fmt::format("has {} bytes; at most {} are allowed", text.len, kSaneTextBytes);
+  if (text.len > TOPOLET_TEXT_MAX)
+    return fmt::format("has {} bytes; at most {} are allowed", text.len, TOPOLET_TEXT_MAX);
   return {};
 }
 
 std::string fault_of_list(const void* items, std::size_t count) {
   if (items == nullptr && count > 0) return fmt::format("is null, with a count of {}", count);
-  if (count > kSaneCount) return fmt::format("has {} elements; at most {} are allowed", count, kSaneCount);
+  if (count > TOPOLET_TABLE_MAX)
+    return fmt::format("has {} elements; at most {} are allowed", count, TOPOLET_TABLE_MAX);
   if (count > 0 && reinterpret_cast<std::uintptr_t>(items) % kAlignment != 0)
     return fmt::format("begins at the address {}, which is no multiple of {}", items, kAlignment);
   return {};

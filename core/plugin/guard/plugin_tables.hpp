@@ -9,11 +9,6 @@
 
 namespace topolet::plugin {
 
-/// The limit of texts that are cut at kMaxPluginTextBytes, and of names.
-inline constexpr std::size_t kSaneTextBytes = 64 << 10;
-/// The limit of the number of elements in a list.
-inline constexpr std::size_t kSaneCount = 1024;
-
 /// Returns the fault as the end of a sentence whose subject is the text: "is null, with a length of 3". Empty if it can
 /// be read.
 std::string fault_of_text(topolet_str text);

@@ -8,6 +8,7 @@
 #include <boost/dll/shared_library.hpp>
 #include <optional>
 
+#include "core/base/log.hpp"
 #include "core/plugin/call/abi_request.hpp"
 #include "core/plugin/call/sink_replies.hpp"
 #include "core/plugin/guard/barrier.hpp"
@@ -276,7 +277,7 @@ Result<std::shared_ptr<PluginPolicy>> PluginLibrary::create(
     CreateContext context) const {
   auto options = with_defaults(options_, values);
   if (!options) return refuse(id_, options.error());
-  auto host = std::make_unique<PluginHost>(id_, std::move(log), std::move(context.state));
+  auto host = std::make_unique<PluginHost>(id_, log, std::move(context.state));
   LentBlock shown({.guard = context.guard});
   std::optional<AbiTopology> shown_machine;
   const KnownValues known(*context.values, abi_minor());
@@ -309,11 +310,14 @@ Result<std::shared_ptr<PluginPolicy>> PluginLibrary::create(
   }
   if (instance == nullptr) return Error{Code::kInternal, fmt::format("plugin {}: create returned no instance", id_)};
   auto policy = PluginPolicy::wrap(id_, std::move(host), instance);
-  if (policy) (*policy)->speak(known);
-  if (policy && shown.check() != LentState::kIntact) {
+  if (!policy) return policy;
+  (*policy)->speak(known);
+  if (shown.check() != LentState::kIntact) {
     return Error{Code::kInternal,
                  fmt::format("plugin {}: create wrote to memory that it was lent to read (its options)", id_)};
   }
+  if (const std::string warning = deprecation_warning(**policy, *context.deprecated); !warning.empty())
+    log->warn("{}", warning);
   return policy;
 }
 

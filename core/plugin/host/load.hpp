@@ -16,6 +16,7 @@
 #include "core/base/result.hpp"
 #include "core/plugin/call/plugin_policy.hpp"
 #include "core/plugin/guard/lent_block.hpp"
+#include "core/plugin/host/deprecated_capabilities.hpp"
 #include "core/plugin/host/file_identity.hpp"
 #include "core/plugin/host/option_table.hpp"
 #include "store/plugin_state_store.hpp"
@@ -33,7 +34,8 @@ struct CreateContext {
   LentGuard guard = LentGuard::kFound;                       ///< of what is shown to create()
   std::shared_ptr<const topology::Topology> machine = nullptr;  ///< to judge options by; null: not known
   topolet_purpose purpose = TOPOLET_PURPOSE_RUN;
-  std::chrono::milliseconds deadline{0};          ///< after which create() is given up; 0: never
+  std::chrono::milliseconds deadline{0};  ///< after which create() is given up; 0: never
+  const DeprecatedCapabilities* deprecated = &deprecated_capabilities();  ///< of which the log warns
   const ValuesByMinor* values = &kValuesByMinor;  ///< decides what a plugin of its minor is shown
 };
 

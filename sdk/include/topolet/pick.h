@@ -40,39 +40,39 @@ typedef struct topolet_pick_request {
   int32_t stage;                  /* topolet_pick_stage */
 } topolet_pick_request;
 
-/* Where pick() puts its answer. Owned by the host. Outside the call and its thread
- * its functions do nothing and return TOPOLET_LATE. Each setter at most
- * once a call. Setters copy. They return TOPOLET_OK; TOPOLET_INVALID, TOPOLET_OUT_OF_RANGE or TOPOLET_DUPLICATE for a
- * wrong answer, which costs the plugin its vote in this decision; TOPOLET_LATE when the host has abandoned the call.
- */
+/* Where pick() puts its answer. Owned by the host. Outside the call and its thread its functions do nothing and return
+ * TOPOLET_LATE. Each setter at most once a call, unless its comment says otherwise. Setters copy. They return
+ * TOPOLET_OK; TOPOLET_INVALID, TOPOLET_OUT_OF_RANGE, TOPOLET_DUPLICATE or TOPOLET_UNKNOWN for a wrong answer, which
+ * costs the plugin its vote in this decision; TOPOLET_LATE when the host has abandoned the call. To name a CPU that is
+ * not in `usable` costs the vote as well, except in order(). */
 typedef struct topolet_pick_sink topolet_pick_sink;
 struct topolet_pick_sink {
   uint32_t struct_size;
   uint32_t reserved;
   void* context; /* the host's own */
 
-  /* Use only these CPUs, a part of `usable`. Narrowings of several plugins intersect; one that would leave too few CPUs
-   * is dropped. Nobody can widen. [decision] */
+  /* Use only these CPUs, a part of `usable` that is not empty. Narrowings of several plugins intersect; one that would
+   * leave too few CPUs is dropped. Nobody can widen. [decision] */
   int32_t (*narrow)(const topolet_pick_sink* sink, topolet_set cpus);
 
   /* Withhold these CPUs of `usable` as well: nobody runs on them (idle siblings).
    * [decision] */
   int32_t (*withhold)(const topolet_pick_sink* sink, topolet_set cpus);
 
-  /* The CPUs to take first, by OS index, each once; the others follow in the host's order. Of several plugins
-   * with an order the one of more weight wins, of equals the first by id: see score.h. [decision] */
+  /* The CPUs to take first, by OS index, each once; the others follow in the host's order, and those that are not in
+   * `usable` are skipped. Of several plugins with an order the one of more weight wins, of equals the first by id: see
+   * score.h. [decision] */
   int32_t (*order)(const topolet_pick_sink* sink, const uint32_t* os_indices, size_t count);
 
-  /* Why, for people. Cut beyond 1,024 bytes.
-   * [decision] */
+  /* Why, for people. Copied, and cut beyond 1,024 bytes; the last call counts. [decision] */
   int32_t (*reason)(const topolet_pick_sink* sink, topolet_str reason);
 
-  /* Says why pick() is about to return TOPOLET_FAILED.
-   * [decision] */
+  /* Says why pick() is about to return TOPOLET_FAILED. Copies the message, and cuts it beyond 1,024 bytes; the last
+   * call counts. [decision] */
   int32_t (*error)(const topolet_pick_sink* sink, topolet_str message);
 
   /* A goal of the policy that cannot be met here, as text. It is audited; if the plugin is required, the candidate is
-   * not used. Cut beyond 1,024 bytes. [decision] */
+   * not used. Not empty; cut beyond 1,024 bytes; the last call counts. [decision] */
   int32_t (*unmet)(const topolet_pick_sink* sink, topolet_str what);
 
   /* Take `count` or more of these CPUs, a part of `usable`, as far as there are as many and the container gets as many.
@@ -80,22 +80,24 @@ struct topolet_pick_sink {
    * more weight come before others. It is applied after every `narrow` and before `order`. [decision] */
   int32_t (*at_least)(const topolet_pick_sink* sink, topolet_set cpus, uint32_t count);
 
-  /* Rejects the chosen CPUs for this reason. The host chooses once more without those picks of other plugins that are
-   * not required; if the result is rejected, too, it goes on to the next candidate. Cut beyond 1,024 bytes. [decision]
+  /* Rejects the chosen CPUs for this reason, which is not empty. The host chooses once more without those picks of
+   * other plugins that are not required; if the result is rejected, too, it goes on to the next candidate. Cut beyond
+   * 1,024 bytes. [decision]
    */
   int32_t (*reject)(const topolet_pick_sink* sink, topolet_str reason);
 
   /* Says by which code of its topolet.codes/1 the plugin answers so: it goes with what reason(), unmet() and reject()
-   * say. TOPOLET_UNKNOWN for a code that it does not have is a wrong answer, too. [decision] */
+   * say. TOPOLET_UNKNOWN for a code that it does not have. [decision] */
   int32_t (*code)(const topolet_pick_sink* sink, topolet_str code);
 
   /* Asks for the container at this position of request->ledger->entries, which shares CPUs, to be placed anew together
    * with this one: all plugins are asked about it with the ledger as it is with the chosen CPUs, and both are committed
    * at once, so that a group can make room for its new member. `flags` as of topolet_tick_sink.replace, where
-   * TOPOLET_REPLACE_NOW changes nothing. Each entry once; TOPOLET_PICK_REVIEW only, ignored in other stages. The
-   * request is not binding: a container that may not move, or for which the plugins choose no other place, stays where
-   * it is. Returns TOPOLET_UNKNOWN for no such entry, or one that topolet does not place; TOPOLET_UNSUPPORTED for a
-   * flag that the host does not know: then nothing is asked for, and it is no fault. [decision] */
+   * TOPOLET_REPLACE_NOW changes nothing. May be called for several entries, once for each; TOPOLET_PICK_REVIEW only,
+   * ignored in other stages. The request is not binding: a container that may not move, or for which the plugins choose
+   * no other place, stays where it is. `reason` is for people; it is copied, and cut beyond 1,024 bytes. Returns
+   * TOPOLET_UNKNOWN for no such entry, or one of TOPOLET_MODE_FOREIGN; TOPOLET_UNSUPPORTED for a flag that the host
+   * does not know: then nothing is asked for, and it is no fault. [decision] */
   int32_t (*replace)(const topolet_pick_sink* sink, uint32_t entry, uint32_t flags, topolet_str reason);
 };
 

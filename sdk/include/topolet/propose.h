@@ -15,8 +15,8 @@ extern "C" {
 /* How many node sets one call may name. */
 #define TOPOLET_PROPOSE_MAX_SETS 8u
 
-/* Where propose() puts its answers. Owned by the host. Outside the call and its thread
- * its functions do nothing and return TOPOLET_LATE. */
+/* Where propose() puts its answers. Owned by the host. Outside the call and its thread its functions do
+ * nothing and return TOPOLET_LATE. */
 typedef struct topolet_propose_sink topolet_propose_sink;
 struct topolet_propose_sink {
   uint32_t struct_size;
@@ -24,13 +24,13 @@ struct topolet_propose_sink {
   void* context; /* the host's own */
 
   /* Adds these nodes, by OS index, as a candidate. Copies the set. It is ignored if it is a candidate already, or if
-   * one of its nodes has no CPUs that the workload may use. Returns TOPOLET_OK; TOPOLET_INVALID for no
-   * node, TOPOLET_OUT_OF_RANGE beyond TOPOLET_PROPOSE_MAX_SETS, which drops its proposals in this decision;
-   * TOPOLET_LATE when the host has abandoned the call. [decision] */
+   * one of its nodes has no CPUs that the workload may use. Returns TOPOLET_OK; TOPOLET_INVALID for a set that cannot
+   * be read or has no node, TOPOLET_OUT_OF_RANGE for one with too many words, or beyond TOPOLET_PROPOSE_MAX_SETS, which
+   * drops its proposals in this decision; TOPOLET_LATE when the host has abandoned the call. [decision] */
   int32_t (*nodes)(const topolet_propose_sink* sink, topolet_set nodes);
 
-  /* Says why propose() is about to return TOPOLET_FAILED. Copies the message.
-   * [decision] */
+  /* Says why propose() is about to return TOPOLET_FAILED. Copies the message, and cuts it beyond 1,024 bytes; the last
+   * call counts. Returns TOPOLET_OK, or TOPOLET_LATE when the host has abandoned the call. [decision] */
   int32_t (*error)(const topolet_propose_sink* sink, topolet_str message);
 };
 

@@ -38,8 +38,8 @@ typedef enum topolet_verdict_kind {
 #define TOPOLET_SCORE_MIN (-100)
 #define TOPOLET_SCORE_MAX 100
 
-/* Where score() puts its answers. Owned by the host. Outside the call and its thread
- * its functions do nothing and return TOPOLET_LATE. */
+/* Where score() puts its answers. Owned by the host. Outside the call and its thread its functions do
+ * nothing and return TOPOLET_LATE. */
 typedef struct topolet_score_sink topolet_score_sink;
 struct topolet_score_sink {
   uint32_t struct_size;
@@ -53,8 +53,8 @@ struct topolet_score_sink {
    * abstention; TOPOLET_LATE when the host has abandoned the call. [decision] */
   int32_t (*set)(const topolet_score_sink* sink, uint32_t candidate, int32_t kind, int32_t score, topolet_str reason);
 
-  /* Says why score() is about to return TOPOLET_FAILED. Copies the message.
-   * [decision] */
+  /* Says why score() is about to return TOPOLET_FAILED. Copies the message, and cuts it beyond 1,024 bytes; the last
+   * call counts. Returns TOPOLET_OK, or TOPOLET_LATE when the host has abandoned the call. [decision] */
   int32_t (*error)(const topolet_score_sink* sink, topolet_str message);
 
   /* Says by which code of its topolet.codes/1 the plugin gives this candidate its verdict, once; before or after set().

@@ -3,16 +3,21 @@
  *
  * A plugin is a shared object NAME.so that exports exactly one symbol, the constant topolet_plugin_v1. The host reads
  * its option table, creates an instance, and asks that instance for its capabilities by string id (score.h, pick.h,
- * adjust.h, propose.h, events.h, tick.h, annotations.h, reads.h). The plugin asks the host for capabilities in the same
- * way (log.h, state.h).
+ * adjust.h, propose.h, events.h, tick.h, annotations.h, reads.h, codes.h). The plugin asks the host for capabilities in
+ * the same way (log.h, state.h, wake.h).
  *
  * Rules that hold for every function and struct of this ABI:
  *
  *  - Growth. A struct that may grow begins with struct_size, set by whoever allocated and filled it. A reader tests
  *    with TOPOLET_HAS before it touches a field that came after the first release. Fields are only ever appended.
  *    Arrays of structs that may grow have no struct_size in their elements but a stride; step with TOPOLET_AT, test
- *    with TOPOLET_STRIDE_HAS. Sizes and strides are multiples of 8 and at most TOPOLET_STRUCT_MAX; arrays begin at
- *    multiples of 8. The views topolet_str, topolet_kv, topolet_set and the lists of them never change.
+ *    with TOPOLET_STRIDE_HAS. Sizes and strides are multiples of 8 and at most TOPOLET_STRUCT_MAX; arrays of structs
+ *    begin at multiples of 8. The views topolet_str, topolet_kv, topolet_set and the lists of them never change.
+ *    A host also loads plugins whose abi_minor is higher than its own: these use what came later only where the host
+ *    has it.
+ *  - Bounds. In a plugin's tables, which are its entry, its options and its capability structs, a list or array has
+ *    at most TOPOLET_TABLE_MAX elements and a string at most TOPOLET_TEXT_MAX bytes. A set that a plugin passes has at
+ *    most TOPOLET_SET_MAX words; words that are 0 may follow the last index.
  *  - Reserved. Whoever writes a struct writes 0 into its `reserved` fields, and the host refuses anything else. Nobody
  *    reads them.
  *  - Ownership. What one side passes in is borrowed for the call; setters copy. Nothing is ever freed across the
@@ -35,11 +40,15 @@
  *    one is destroyed. Their calls do not overlap.
  *  - Purity. A [decision] function gives the same answer for the same request and the same saved state, in any process.
  *    It must not use a clock or random numbers.
- *  - Errors. Functions that can fail return one of topolet_status. No exception may cross the boundary.
+ *  - Errors. Functions that can fail return one of topolet_status. Those of a plugin return TOPOLET_OK,
+ *    TOPOLET_FAILED or TOPOLET_THREW, in every minor; those of the host may return one that is newer than the plugin,
+ *    which is a failure. No exception may cross the boundary.
  *  - Values. An enumeration or set of flags that the host writes may get new members in later minors, but a plugin
  *    never sees one that is newer than its abi_minor: its comment says what is shown instead; flags are left out. A
- *    value, or a flag, that a plugin passes and the host does not know gets TOPOLET_UNSUPPORTED: nothing is set, and
- *    it is no fault.
+ *    value, or a flag, that a plugin passes to a function and the host does not know gets TOPOLET_UNSUPPORTED: nothing
+ *    is set, and it is no fault. A field that is said to be 0 or 1 never has another value.
+ *  - Numbers. A name that ends in _bytes, _ms or _milli says the unit: bytes, milliseconds, thousandths of a CPU.
+ *    Amounts are never negative.
  *  - Strings are UTF-8 by convention only, and not zero-terminated. Lists of pairs that the host writes are in the
  *    order of the bytes of their keys, each key once, and lists of strings in the order of their bytes, each once,
  *    unless their comments say otherwise.
@@ -85,6 +94,13 @@ extern "C" {
 
 /* The most that a struct_size or a stride may be, in bytes. */
 #define TOPOLET_STRUCT_MAX 4096u
+
+/* The most elements that a list or array in a plugin's tables may have, and the most bytes of a string there. */
+#define TOPOLET_TABLE_MAX 1024u
+#define TOPOLET_TEXT_MAX 65536u
+
+/* The most words that a set of a plugin may have: the highest index is 65,535. */
+#define TOPOLET_SET_MAX 1024u
 
 /* True if `ptr->field` was there when the writer of `*ptr` was compiled. `ptr` is evaluated more than once. */
 #define TOPOLET_HAS(ptr, field) \
@@ -139,9 +155,9 @@ typedef struct topolet_set {
 
 typedef enum topolet_status {
   TOPOLET_OK = 0,
-  TOPOLET_FAILED = 1,       /* it could not be done; the sink, if there is one, was told why */
+  TOPOLET_FAILED = 1,       /* it could not be done; of a plugin's function: the sink, if there is one, was told why */
   TOPOLET_INVALID = 2,      /* an argument is malformed, such as a null pointer with a length */
-  TOPOLET_OUT_OF_RANGE = 3, /* a number is outside its bounds, or a set names an index above 65535 */
+  TOPOLET_OUT_OF_RANGE = 3, /* a number or length is outside its bounds, or a set has too many words */
   TOPOLET_UNKNOWN = 4,      /* there is no such candidate, entry, device or key */
   TOPOLET_DUPLICATE = 5,    /* the same was set before in this call */
   TOPOLET_LATE = 6,         /* the call, its thread's turn or the instance's life is over: return as soon as possible */
@@ -164,16 +180,16 @@ typedef struct topolet_pu {
 
 typedef struct topolet_huge_pages {
   int64_t page_bytes;
-  int64_t count;
+  int64_t count; /* that the node has, used or not, when the topology was read; 1 or more */
 } topolet_huge_pages;
 
 typedef struct topolet_node {
   uint32_t os_index;
-  uint32_t memory_only; /* 1: HBM, CXL, PMEM or a node without CPUs */
-  topolet_set cpus;     /* local CPUs; of a memory-only node those of its DRAM node, or none */
-  topolet_str subtype;  /* hwloc's, such as "HBM"; often empty */
-  int64_t memory_bytes; /* huge pages included; 0 = unknown */
-  const topolet_huge_pages* huge_pages;
+  uint32_t memory_only;                 /* 1: HBM, CXL, PMEM or a node without CPUs */
+  topolet_set cpus;                     /* local CPUs; of a memory-only node those of its DRAM node, or none */
+  topolet_str subtype;                  /* hwloc's, such as "HBM"; often empty */
+  int64_t memory_bytes;                 /* huge pages included; 0 = unknown */
+  const topolet_huge_pages* huge_pages; /* by ascending page_bytes */
   uint32_t huge_pages_count;
   uint32_t huge_pages_stride;
 } topolet_node;
@@ -194,9 +210,9 @@ typedef struct topolet_domain {
   topolet_set nodes; /* CPU nodes */
 } topolet_domain;
 
-/* CPUs of the same kind. A machine whose CPUs are all alike has one kind, or none. */
+/* Online CPUs of the same kind. A machine whose CPUs are all alike has one kind, or none. */
 typedef struct topolet_cpu_kind {
-  uint32_t efficiency; /* rank: 0 for the slowest and most frugal, more for faster ones; TOPOLET_NONE = unknown */
+  uint32_t efficiency; /* rank: the higher, the faster and the less frugal; TOPOLET_NONE = unknown */
   uint32_t reserved;
   topolet_set cpus;
 } topolet_cpu_kind;
@@ -268,7 +284,7 @@ typedef struct topolet_os_device {
 typedef struct topolet_topology {
   uint32_t struct_size;
   uint32_t distances_known; /* 0: the machine names none; `distances` is 10 on the diagonal, 20 elsewhere */
-  uint64_t generation;      /* grows when the machine changes (CPUs on- or offline) */
+  uint64_t generation;      /* grows when the machine changes (CPUs on- or offline), as long as the host lives */
 
   const topolet_pu* pus; /* online CPUs by ascending os_index */
   uint32_t pu_count;
@@ -291,16 +307,18 @@ typedef struct topolet_topology {
   const topolet_set* packages;
   size_t package_count;
 
-  const uint32_t* distances; /* SLIT: node_count rows of node_count, by position in `nodes`; null without nodes */
+  /* SLIT: node_count rows of node_count, by position in `nodes`, from the row's node to the column's; null without
+   * nodes. */
+  const uint32_t* distances;
 
   topolet_set online;
-  topolet_set allowed;
-  topolet_set isolated; /* the kernel's isolcpus */
+  topolet_set allowed;  /* online CPUs that the machine lets processes use; topolet's are in the ledger's `allowed` */
+  topolet_set isolated; /* online CPUs of the kernel's isolcpus */
 
   const topolet_cpu_kind* cpu_kinds; /* by ascending efficiency, unknown ones last */
   uint32_t cpu_kind_count;
   uint32_t cpu_kind_stride;
-  const topolet_cache* caches; /* of all levels, the largest level first; `l3s` are the last-level ones again */
+  const topolet_cache* caches; /* the largest level first, then by lowest CPU, then by kind; the `l3s` are among them */
   uint32_t cache_count;
   uint32_t cache_stride;
   const topolet_pci_bridge* pci_bridges; /* each one after the bridge above it */
@@ -333,18 +351,18 @@ typedef enum topolet_certainty {
 } topolet_certainty;
 
 typedef struct topolet_huge_page_limit {
-  topolet_str page_size; /* as the CRI writes it, such as "2MB" */
+  topolet_str page_size; /* as the CRI writes it, such as "2MB"; each once */
   int64_t bytes;
 } topolet_huge_page_limit;
 
 typedef struct topolet_demand {
   uint32_t struct_size;
-  uint32_t memory_request_estimated; /* 1: told from oom_score_adj, in steps of 0.1 % of the machine */
+  uint32_t memory_request_estimated; /* 1: told from oom_score_adj, in steps of 0.1 % of the machine's memory */
   int64_t cpu_request_milli;         /* thousandths of a CPU; 0 = none */
   int64_t cpu_limit_milli;           /* 0 = unlimited */
   int64_t memory_request_bytes;      /* 0 = none or unknown */
   int64_t memory_limit_bytes;        /* 0 = unlimited */
-  const topolet_huge_page_limit* huge_page_limits;
+  const topolet_huge_page_limit* huge_page_limits; /* in the order of the bytes of page_size */
   uint32_t huge_page_limit_count;
   uint32_t huge_page_limit_stride;
   int32_t cpu_request_certainty; /* topolet_certainty */
@@ -354,8 +372,8 @@ typedef struct topolet_demand {
 /* One container that is to be placed. */
 typedef struct topolet_workload {
   uint32_t struct_size;
-  uint32_t attempt; /* one more for each restart of the container */
-  topolet_str pod_uid;
+  uint32_t attempt;    /* 0 at first, and one more for each restart of the container */
+  topolet_str pod_uid; /* pods that were made by hand may share one: sandbox_id tells them apart */
   topolet_str pod_name;
   topolet_str pod_namespace;
   topolet_str sandbox_id;
@@ -377,7 +395,7 @@ typedef struct topolet_workload {
   topolet_kvs settings;
   const topolet_demand* pod_demand; /* of the whole pod; null if unknown */
   topolet_set pod_nodes;            /* of the candidate that the pod's first container was given; empty for the first */
-  topolet_strs used_devices;        /* as in its ledger entry; empty when it is placed for the first time */
+  topolet_strs used_devices;        /* as in its ledger entry; empty when this attempt is placed for the first time */
   topolet_kvs tags;                 /* the same */
   topolet_str container_id;         /* the runtime's; empty until the runtime has created it */
 } topolet_workload;
@@ -402,12 +420,12 @@ typedef struct topolet_ledger_entry {
   topolet_str pod_uid;
   topolet_str container_name;
   uint32_t attempt;
-  int32_t qos;    /* topolet_qos */
-  int32_t mode;   /* topolet_mode */
-  uint32_t flags; /* TOPOLET_ENTRY_… */
-  topolet_set cpus;
+  int32_t qos;          /* topolet_qos, with what is said there */
+  int32_t mode;         /* topolet_mode */
+  uint32_t flags;       /* TOPOLET_ENTRY_… */
+  topolet_set cpus;     /* that it may run on */
   topolet_set withheld; /* kept idle for it */
-  topolet_set mems;     /* empty: not bound */
+  topolet_set mems;     /* memory nodes that it is bound to; empty: not bound */
   const topolet_demand* demand;
   topolet_kvs settings;      /* as in topolet_workload */
   topolet_strs used_devices; /* what plugins said that it uses, in that order: see topolet_adjust_sink */
@@ -431,7 +449,7 @@ typedef struct topolet_node_demand {
   uint32_t containers;
   uint32_t exclusive_cpus; /* held by one container each, foreign ones included */
   int64_t cpu_request_milli;
-  int64_t memory_request_bytes; /* known requests only */
+  int64_t memory_request_bytes; /* of those whose request is known */
 } topolet_node_demand;
 
 /* Which container has which CPUs, at the time of the decision. The container that is being placed is not in it, nor is
@@ -439,12 +457,14 @@ typedef struct topolet_node_demand {
 typedef struct topolet_ledger {
   uint32_t struct_size;
   uint32_t reserved;
+  /* Grows with the changes that have been carried out. As decisions also try what is not, two requests may show
+   * different ledgers of one generation. */
   uint64_t generation;
-  topolet_set allowed;       /* CPUs topolet may use at all, reserved ones included */
-  topolet_set reserved_cpus; /* the system's: never in the pool, never exclusive */
-  topolet_set pool;          /* shared CPUs: allowed, and not reserved, held, withheld or isolated */
-  topolet_set exclusive;     /* held by one container each */
-  topolet_set withheld;
+  topolet_set allowed;                 /* CPUs topolet may use at all, reserved ones included */
+  topolet_set reserved_cpus;           /* the system's: never in the pool, never exclusive */
+  topolet_set pool;                    /* shared CPUs: allowed, and not reserved, held, withheld or isolated */
+  topolet_set exclusive;               /* held by one container each */
+  topolet_set withheld;                /* kept idle for containers */
   const topolet_ledger_entry* entries; /* by pod_uid, container_name, attempt and sandbox_id */
   uint32_t entry_count;
   uint32_t entry_stride;
@@ -522,18 +542,19 @@ typedef struct topolet_candidate {
   64u /* exclusive CPUs are spread over cores (numa.distribute-cpus-across-cores) \
        */
 
-/* Measured load, which no host tells yet. */
+/* Measured load, which no host tells yet: a later minor says what is in it. */
 typedef struct topolet_load topolet_load;
 
 /* One decision: what is to be placed, where it could go, and the machine and the ledger at that moment. An immutable
  * snapshot, borrowed for the call. */
 typedef struct topolet_request {
   uint32_t struct_size;
-  uint32_t exclusive;       /* 1: the container requests exclusive CPUs */
+  uint32_t exclusive;       /* 1: the container is to get exclusive CPUs */
   uint32_t exclusive_cpus;  /* how many; 0 unless `exclusive` */
   uint32_t candidate_count; /* 1 or more */
-  /* Single nodes and domains, then combinations of nodes, in an order that depends on the machine alone; the machine is
-   * the last, unless it is left out (TOPOLET_REQUEST_PARTIAL). */
+  /* Single nodes and domains, then combinations of nodes, in an order that depends on the machine alone, then those
+   * that plugins proposed; the machine is the last, unless it is left out (TOPOLET_REQUEST_PARTIAL). The next request
+   * of the same decision may have others. */
   const topolet_candidate* candidates;
   uint32_t candidate_stride;
   int32_t occasion; /* topolet_occasion */
@@ -554,12 +575,12 @@ typedef struct topolet_request {
   /* The CPUs of the largest exclusive container that was placed here in the last 24 hours, wherever it is by now: with
    * those kept idle for it, without isolated ones. 0: there was none, or it is not known. */
   uint32_t largest_exclusive_cpus;
-  const topolet_load* load; /* null */
+  const topolet_load* load; /* null: nothing of it is known */
 } topolet_request;
 
 /* ---- Options ----------------------------------------------------------------------------------------------------- */
 
-/* An unknown type counts as TOPOLET_OPTION_STRING. */
+/* A type that the host does not know counts as TOPOLET_OPTION_STRING. */
 typedef enum topolet_option_type {
   TOPOLET_OPTION_STRING = 0,
   TOPOLET_OPTION_BOOL = 1,     /* "true" or "false" */
@@ -568,7 +589,8 @@ typedef enum topolet_option_type {
   TOPOLET_OPTION_FLOAT = 4,    /* decimal, such as "0.5", within minimum…maximum */
   TOPOLET_OPTION_DURATION = 5, /* written as "250ms", "5s", "10m"; the plugin is given milliseconds, decimal */
   TOPOLET_OPTION_SIZE = 6,     /* written as "64Mi", "2Gi"; the plugin is given bytes, decimal */
-  TOPOLET_OPTION_LIST = 7,     /* items separated by commas; the plugin is given them without the spaces around */
+  TOPOLET_OPTION_LIST = 7,     /* items of `allowed`, or any if that is empty, separated by commas; the plugin is given
+                                  them without the spaces around */
   TOPOLET_OPTION_CPULIST = 8   /* "0-3,8"; the plugin is given the shortest form, in ascending order */
 } topolet_option_type;
 
@@ -584,7 +606,7 @@ typedef struct topolet_option {
   int32_t type;              /* topolet_option_type */
   uint32_t flags;            /* TOPOLET_OPTION_REPEATED, …; unknown ones are ignored */
   topolet_str default_value; /* as it would be written in the config; empty where it is required */
-  topolet_strs allowed;      /* the choices; empty for the other types */
+  topolet_strs allowed;      /* for choices and lists; not used for other types */
   int64_t minimum;           /* for integers and floats; for durations in milliseconds, for sizes in bytes */
   int64_t maximum;           /* the same; both 0: no bounds */
   topolet_str help;          /* one sentence */
@@ -604,8 +626,8 @@ struct topolet_host {
    * The host owns the struct; it lives until exit. [any-thread] */
   const void* (*get_capability)(const topolet_host* host, topolet_str id);
 
-  topolet_str name;    /* "topoletd", "topolet simulate", "topolet plugin check" */
-  topolet_str version; /* topolet's, such as "1.0.3" */
+  topolet_str name;    /* for people, such as "topoletd", "topolet simulate", "topolet plugin check" */
+  topolet_str version; /* topolet's, for people, such as "1.0.3"; what a host can do is said by its capabilities */
 };
 
 /* ---- Instance ---------------------------------------------------------------------------------------------------- */
@@ -618,7 +640,8 @@ struct topolet_error_sink {
   void* context; /* the host's own */
 
   /* Copies the message: one line that says what is wrong and how to correct it. The last call counts; beyond 1,024
-   * bytes the message is cut. [control], during create() only */
+   * bytes the message is cut. Returns TOPOLET_OK, or TOPOLET_LATE when the host has abandoned the call. [control],
+   * during create() only */
   int32_t (*set)(const topolet_error_sink* sink, topolet_str message);
 };
 
@@ -671,7 +694,7 @@ typedef struct topolet_create_request {
 /* What topolet_plugin_v1 is. Constant: the host reads it before create() and for as long as it runs. */
 typedef struct topolet_plugin_entry {
   uint32_t struct_size; /* sizeof(topolet_plugin_entry) */
-  uint32_t abi_minor;   /* TOPOLET_ABI_MINOR */
+  uint32_t abi_minor;   /* TOPOLET_ABI_MINOR: the values that the plugin is shown are of this minor or earlier */
   uint32_t abi_draft;   /* TOPOLET_ABI_DRAFT */
   /* The factor for its scores where the configuration sets no weight, up to TOPOLET_WEIGHT_MAX; 0 means 1. */
   uint32_t default_weight;

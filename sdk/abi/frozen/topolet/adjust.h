@@ -19,7 +19,8 @@ extern "C" {
 #define TOPOLET_ADJUST_MAX_TAGS 16
 #define TOPOLET_ADJUST_MAX_TAG 256 /* bytes of a tag's key, with the plugin's id, and of its value */
 
-/* Whom adjust() is asked for. A later one is shown as TOPOLET_ASKS_UPDATE. */
+/* Whom adjust() is asked for. A later one is shown as TOPOLET_ASKS_UPDATE. A plugin sets nothing for whom it does not
+ * know what to set. */
 typedef enum topolet_asks {
   TOPOLET_ASKS_CREATE = 0,  /* a container that is being created: all setters take effect */
   TOPOLET_ASKS_UPDATE = 1,  /* one that exists: environment and annotations stay as they are */
@@ -35,13 +36,14 @@ typedef struct topolet_adjust_request {
   int32_t asks;                   /* topolet_asks */
   topolet_set cpus;               /* the CPUs that were chosen; of a shared container those it may use now */
   topolet_set withheld;           /* kept idle for it */
-  topolet_set memory;             /* the nodes that mems() may name: those with memory, within the kubelet's bound */
+  topolet_set memory;             /* memory nodes that mems() may name: those with memory, within the kubelet's bound */
 } topolet_adjust_request;
 
-/* Where adjust() puts its answer. Owned by the host. Outside the call and its thread
- * its functions do nothing and return TOPOLET_LATE. Setters copy. They
- * return TOPOLET_OK; TOPOLET_INVALID, TOPOLET_OUT_OF_RANGE, TOPOLET_DUPLICATE or TOPOLET_FORBIDDEN for a wrong answer,
- * which costs the plugin its vote in this decision; TOPOLET_LATE when the host has abandoned the call. */
+/* Where adjust() puts its answer. Owned by the host. Outside the call and its thread its functions do nothing and
+ * return TOPOLET_LATE. Setters copy. They return TOPOLET_OK; TOPOLET_INVALID, TOPOLET_OUT_OF_RANGE, TOPOLET_DUPLICATE
+ * or TOPOLET_FORBIDDEN for a wrong answer, which costs the plugin its vote in this decision; TOPOLET_UNSUPPORTED for
+ * what the host does not know; TOPOLET_LATE when the host has abandoned the call. To call one that has no effect for
+ * whom adjust() is asked for is no fault. */
 typedef struct topolet_adjust_sink topolet_adjust_sink;
 struct topolet_adjust_sink {
   uint32_t struct_size;
@@ -65,12 +67,11 @@ struct topolet_adjust_sink {
    * [decision] */
   int32_t (*annotation)(const topolet_adjust_sink* sink, topolet_str key, topolet_str value);
 
-  /* Why, for people. Cut beyond 1,024 bytes.
-   * [decision] */
+  /* Why, for people. Copied, and cut beyond 1,024 bytes; the last call counts. [decision] */
   int32_t (*reason)(const topolet_adjust_sink* sink, topolet_str reason);
 
-  /* Says why adjust() is about to return TOPOLET_FAILED. Copies the message.
-   * [decision] */
+  /* Says why adjust() is about to return TOPOLET_FAILED. Copies the message, and cuts it beyond 1,024 bytes; the last
+   * call counts. [decision] */
   int32_t (*error)(const topolet_adjust_sink* sink, topolet_str message);
 
   /* Says that the container uses a device of the topology, by its PCI address or, without one, by the name of the OS

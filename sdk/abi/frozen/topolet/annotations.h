@@ -21,9 +21,9 @@ typedef struct topolet_annotations {
   uint32_t struct_size;
   uint32_t reserved;
 
-  /* The names, as they are in topolet_workload.settings: without "topolet.io/". Those that an option makes the plugin
-   * ignore are among them. Each consists of letters, digits, '-', '_' and '.', and begins and ends with a letter or
-   * digit. Read once, after create(). */
+  /* The names, in any order, as they are in topolet_workload.settings: without "topolet.io/". Those that an option
+   * makes the plugin ignore are among them. Each consists of letters, digits, '-', '_' and '.', and begins and ends
+   * with a letter or digit. Read once, after create(). */
   topolet_strs names;
 
   /* Those by which a container gets more from others than it requests, such as threads that are kept idle for it: key =

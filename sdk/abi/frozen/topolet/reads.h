@@ -21,8 +21,8 @@ typedef struct topolet_reads {
   uint32_t struct_size;
   uint32_t reserved;
 
-  /* Patterns of names, in which '*' is any text. They stay as they are while the instance lives. Read once, after
-   * create(). */
+  /* Patterns of whole names, in which '*' is any text, also none, and no other character is special. They stay as they
+   * are while the instance lives. Read once, after create(). */
   topolet_strs env;
   topolet_strs annotations; /* of the keys as pods have them; those of topolet.io/ are in topolet.annotations/1 */
 } topolet_reads;

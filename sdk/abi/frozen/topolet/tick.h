@@ -17,17 +17,17 @@ extern "C" {
 typedef struct topolet_tick_request {
   uint32_t struct_size;
   uint32_t reserved;
-  uint64_t now_ms;                  /* of a monotonic clock with an arbitrary start; a plugin needs no other clock */
+  uint64_t now_ms; /* of a monotonic clock that begins anywhere, also after a restart; a plugin needs no other clock */
   const topolet_topology* topology; /* borrowed for the call, as is this struct */
   const topolet_ledger* ledger;     /* borrowed for the call */
-  const topolet_load* load;         /* null */
+  const topolet_load* load;         /* null; not for plugins of this minor */
 } topolet_tick_request;
 
 #define TOPOLET_REPLACE_OTHER_NODES 1u /* it may leave the nodes that it is on */
 #define TOPOLET_REPLACE_NOW 2u         /* at once, not when the host next finds time to move containers */
 
-/* Where tick() puts its requests. Owned by the host. Outside the call and its thread
- * its functions do nothing and return TOPOLET_LATE. */
+/* Where tick() puts its requests. Owned by the host. Outside the call and its thread its functions do
+ * nothing and return TOPOLET_LATE. */
 typedef struct topolet_tick_sink topolet_tick_sink;
 struct topolet_tick_sink {
   uint32_t struct_size;
@@ -43,14 +43,14 @@ struct topolet_tick_sink {
    * [event] */
   int32_t (*replace)(const topolet_tick_sink* sink, uint32_t entry, uint32_t flags, topolet_str reason);
 
-  /* Says why tick() is about to return TOPOLET_FAILED. Copies the message.
-   * [event] */
+  /* Says why tick() is about to return TOPOLET_FAILED. Copies the message, and cuts it beyond 1,024 bytes; the last
+   * call counts. Returns TOPOLET_OK, or TOPOLET_LATE when the host has abandoned the call. [event] */
   int32_t (*error)(const topolet_tick_sink* sink, topolet_str message);
 };
 
 typedef struct topolet_tick {
   uint32_t struct_size;
-  /* At least this long between two ticks; read once, after create(). topoletd checks once a second. */
+  /* At least this long between two ticks, and often up to a second longer. Read once, after create(). */
   uint32_t interval_ms;
 
   /* Called between decisions. `request` and `sink` are borrowed for the call. Saved state may be written. Returns
