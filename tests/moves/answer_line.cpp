@@ -25,7 +25,7 @@ simulate::MovedContainer moved_of(const json& object) {
           set_in<CpuSet>(object, "withheld"),
           set_in<NodeSet>(object, "mems"),
           object.at("reason"),
-          object.at("reason_code")};
+          object.value("reason_code", "")};
 }
 
 }  // namespace

@@ -18,8 +18,9 @@ constexpr std::size_t kMostForDevices = 3;
 constexpr const char* kMoveAnnotation = "topolet.io/move";
 
 /// What moved it, in one word.
-std::string kind_of(const simulate::MovedContainer& moved, bool was_exclusive) {
+std::string kind_of(const simulate::MovedContainer& moved, bool was_exclusive, const char* if_untold) {
   if (moved.reason.empty()) return "pool";
+  if (moved.reason_code.empty() && was_exclusive) return if_untold;
   if (moved.reason_code == "healed") return "heal";
   if (moved.reason_code == "crowded") return "crowd";
   // Whoever shares has to leave CPUs that another one gets alone; that is nobody's choice.
@@ -41,6 +42,10 @@ std::int64_t bytes_of(const std::string& amount) {
   if (unit == "Mi") return number << 20;
   if (unit == "Gi") return number << 30;
   return number;
+}
+
+bool is_admission(const Operation& operation) {
+  return operation.kind == OperationKind::kCreate || operation.kind == OperationKind::kUpdate;
 }
 
 bool is_one_of(const std::string& word, std::initializer_list<const char*> words) {
@@ -105,8 +110,10 @@ void MoveJudge::observe(const Operation& operation, const OperationResult& answe
   began_ = now_;
   if (operation.kind == OperationKind::kClock) now_ += operation.advance;
   note(operation);
+  // Where no codes are told, as by an earlier topolet: nothing else moves exclusive CPUs while all CPUs are there.
+  const char* const if_untold = has_lost_cpus_ ? "re-placed" : is_admission(operation) ? "room" : "heal";
   Counts counts;
-  for (const simulate::MovedContainer& moved : answer.changed) ++counts[note_moved(moved)];
+  for (const simulate::MovedContainer& moved : answer.changed) ++counts[note_moved(moved, if_untold)];
   note_own(operation, answer);
   judge_counts(operation, counts);
   judge_overlaps();
@@ -179,7 +186,7 @@ void MoveJudge::note_own(const Operation& operation, const OperationResult& answ
 }
 
 /// Returns what moved it; empty if its CPUs are the same.
-std::string MoveJudge::note_moved(const simulate::MovedContainer& moved) {
+std::string MoveJudge::note_moved(const simulate::MovedContainer& moved, const char* if_untold) {
   const Name name{moved.pod, moved.container};
   const auto known = held_.find(name);
   // What has ended is no neighbour: its CPUs wait for its next attempt.
@@ -192,7 +199,7 @@ std::string MoveJudge::note_moved(const simulate::MovedContainer& moved) {
   after.mems = moved.mems;
   judge_cores(name, after);
   if (before.cpus == after.cpus) return {};
-  std::string kind = kind_of(moved, before.is_exclusive);
+  std::string kind = kind_of(moved, before.is_exclusive, if_untold);
   ++moves_[kind];
   judge_move(name, before, after, kind);
   if (is_remembered(kind)) after.moved = {began_, now_};
@@ -201,6 +208,8 @@ std::string MoveJudge::note_moved(const simulate::MovedContainer& moved) {
 
 void MoveJudge::judge_move(const Name& name, const Held& before, const Held& after, const std::string& kind) {
   if (!is_choice(kind)) {
+    // A move that the runtime did not carry out is withdrawn.
+    if (kind == "reverted") return;
     if (before.is_exclusive && after.is_exclusive && !has_lost_cpus_ && !before.is_bound_by_kubelet) {
       fault(name,
             fmt::format("its exclusive CPUs {} became {}: {}", before.cpus.to_string(), after.cpus.to_string(), kind));
@@ -263,7 +272,8 @@ void MoveJudge::judge_place(const Name& name, const Held& before, const Held& af
 }
 
 void MoveJudge::judge_memory(const Name& name, const Held& before, const Held& after) {
-  if (topology_->nodes_of(before.cpus) == topology_->nodes_of(after.cpus) || rules_.memory_migrate) return;
+  // Towards fewer of its own nodes it may always go.
+  if (topology_->nodes_of(after.cpus).is_subset_of(topology_->nodes_of(before.cpus)) || rules_.memory_migrate) return;
   if (!before.mems.empty()) fault(name, "moved to another node although its memory is bound and stays");
   if (before.is_exclusive && before.memory_bytes && *before.memory_bytes >= rules_.move_memory_bytes) {
     fault(name, fmt::format("moved to another node although {} bytes stay behind", *before.memory_bytes));
@@ -272,11 +282,10 @@ void MoveJudge::judge_memory(const Name& name, const Held& before, const Held& a
 
 void MoveJudge::judge_counts(const Operation& operation, Counts& counts) {
   const Name name{operation.pod, operation.container};
-  const bool is_admission = operation.kind == OperationKind::kCreate || operation.kind == OperationKind::kUpdate;
   const auto own = held_.find(name);
   const bool has_devices =
       !operation.devices.empty() || !operation.cdi_devices.empty() || (own != held_.end() && own->second.has_devices);
-  const std::size_t most = !is_admission ? 0 : has_devices ? kMostForDevices : kMostForOne;
+  const std::size_t most = !is_admission(operation) ? 0 : has_devices ? kMostForDevices : kMostForOne;
   if (counts["room"] > most) {
     fault(name, fmt::format("{} containers moved to make room for it, {} may", counts["room"], most));
   }

@@ -81,7 +81,7 @@ class MoveJudge {
 
   void note(const simulate::Operation& operation);
   void note_own(const simulate::Operation& operation, const simulate::OperationResult& answer);
-  std::string note_moved(const simulate::MovedContainer& moved);
+  std::string note_moved(const simulate::MovedContainer& moved, const char* if_untold);
   void judge_move(const Name& name, const Held& before, const Held& after, const std::string& kind);
   void judge_pace(const Name& name, const std::optional<std::pair<Time, Time>>& before);
   void judge_permission(const Name& name, const Held& before, const std::string& kind);

@@ -232,6 +232,19 @@ TEST_F(TestMoveJudge, FindsMemoryThatStaysBehind) {
                                     HasSubstr("b/main: moved to another node although its memory is bound")));
 }
 
+TEST_F(TestMoveJudge, PermitsThatMemoryStaysOnANodeThatItLeaves) {
+  create("a", "7-8", "", R"(,"memory_request":1073741824)");
+  pass(5, moved("a", "6-7", "healed"));
+  EXPECT_THAT(faults(), IsEmpty());
+}
+
+TEST_F(TestMoveJudge, PermitsThatAMoveIsWithdrawn) {
+  create("a", "3-4");
+  pass(5, moved("a", "4-5", "healed"));
+  pass(5, moved("a", "3-4", "reverted"));
+  EXPECT_THAT(faults(), IsEmpty());
+}
+
 TEST_F(TestMoveJudge, PermitsMemoryThatMigrates) {
   set_rules({"--placement.heal=all", "--placement.memory-migrate=true"});
   create("a", "0-1", "", R"(,"memory_request":1073741824)");

@@ -31,7 +31,9 @@ class TestCheckMoves : public ::testing::Test {
     run({TOPOLET_COMMAND, "simulate", "--topology", kTwoNodes, "--workload", workload_, "--json"}, answers_);
   }
 
-  static int run(const std::vector<std::string>& words, const std::string& out) { return testing::Process(words, out).wait(); }
+  static int run(const std::vector<std::string>& words, const std::string& out) {
+    return testing::Process(words, out).wait();
+  }
 
   static std::string text_of(const std::string& file) {
     std::ostringstream text;
