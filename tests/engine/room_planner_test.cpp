@@ -17,7 +17,7 @@ using std::chrono::milliseconds;
 using std::chrono::minutes;
 using ::testing::HasSubstr;
 
-constexpr milliseconds kNow = std::chrono::hours(1);
+constexpr milliseconds kThisHour = std::chrono::hours(1);
 
 /// Two nodes of four CPUs. On each, two are free: "v" and "w" have the others.
 class RoomPlannerTest : public ::testing::Test {
@@ -49,7 +49,8 @@ class RoomPlannerTest : public ::testing::Test {
     const auto plan_in = [&](const Ledger& trial) { return placer.plan(trial, workload); };
     const Plan without = plan_in(ledger);
     decisions_ = 0;
-    return RoomPlanner(ledger, placer, kNow).plan({workload, {}, plan_in, std::chrono::steady_clock::now()}, without);
+    return RoomPlanner(ledger, placer, kThisHour)
+        .plan({workload, {}, plan_in, std::chrono::steady_clock::now()}, without);
   }
 
   const std::shared_ptr<const topology::Topology> topology_ = testing::machine("node:2 core:4 pu:1");
@@ -123,7 +124,7 @@ TEST_F(RoomPlannerTest, LeavesAloneWhoMayNotMoveNow) {
       {"has much memory", [](Allocation& a) { a.workload.demand.memory_request_bytes = std::int64_t{1} << 30; }},
       {"has moved",
        [](Allocation& a) {
-         a.last_move = LastMove{kNow - minutes(9), MoveCause::kHeal};
+         a.last_move = LastMove{kThisHour - minutes(9), MoveCause::kHeal};
        }},
       {"is leaving CPUs", [](Allocation& a) { a.vacating = {5}; }},
       {"is to go back",
@@ -150,7 +151,7 @@ TEST_F(RoomPlannerTest, MovesMemoryThatMigrates) {
 
 TEST_F(RoomPlannerTest, MovesAgainAfterTenMinutes) {
   Allocation v = exclusive("v", {0, 1});
-  v.last_move = LastMove{kNow - minutes(11), MoveCause::kHeal};
+  v.last_move = LastMove{kThisHour - minutes(11), MoveCause::kHeal};
   EXPECT_TRUE(room_for(guaranteed("n", 3), two_and_two(v)).has_value());
 }
 
