@@ -246,8 +246,8 @@ TEST_F(HealTest, LeavesAloneForTenMinutesWhoWasMoved) {
 }
 
 TEST_F(HealTest, WithdrawsAMoveThatTheRuntimeDoesNotCarryOut) {
-  run({exclusive("x", {0, 1, 2}), exclusive("wide", {3, 4}), shared("s")});
-  runtime_.ignore_updates("c-wide");
+  run({exclusive("x", {0, 1, 2}), exclusive("wide", {3, 4})});
+  runtime_.fail("UpdateContainerResources", cri::RuntimeResponse{Code::kUnknown, "it does not want to", {}});
   loop_.advance(seconds(1));
   ASSERT_EQ(cpus_of("wide"), (CpuSet{4, 5}));
   EXPECT_FALSE(committer_->ledger().pool().contains(3)) << "it has not left that";
@@ -255,7 +255,7 @@ TEST_F(HealTest, WithdrawsAMoveThatTheRuntimeDoesNotCarryOut) {
   EXPECT_EQ(cpus_of("wide"), (CpuSet{3, 4}));
   EXPECT_EQ(find("wide")->vacating, CpuSet());
   EXPECT_EQ(runtime_.container("c-wide").cpus(), (CpuSet{3, 4}));
-  runtime_.ignore_updates("c-wide", false);
+  runtime_.fail("UpdateContainerResources", std::nullopt);
   loop_.advance(kRest - seconds(120));
   EXPECT_EQ(cpus_of("wide"), (CpuSet{3, 4})) << "it is not tried again so soon";
   loop_.advance(seconds(120));

@@ -1,7 +1,6 @@
 #include "core/engine/planning/better_place.hpp"
 
 #include <algorithm>
-#include <cstdint>
 #include <string>
 
 namespace topolet::engine {
@@ -53,7 +52,7 @@ bool has_devices(const placement::Workload& workload) {
 
 std::optional<bool> do_policies_mind(const Ledger& ledger, const Placer& placer, const Allocation& before,
                                      const placement::Workload& workload, const Plan& plan,
-                                     Placer::Constraints constraints) {
+                                     Placer::Constraints constraints, std::int32_t tolerance) {
   const NodeSet now = nodes_of(before, *placer.topology());
   const placement::Decision& decision = plan.decision;
   if (!decision.verdicts.dropped.empty()) {
@@ -62,8 +61,6 @@ std::optional<bool> do_policies_mind(const Ledger& ledger, const Placer& placer,
     if (!stays.denied && stays.verdicts.dropped.size() < decision.verdicts.dropped.size()) return true;
   }
   if (now == decision.nodes) return false;
-  // A container beside its devices stays with them, also if only some of the new CPUs are farther away.
-  const std::int32_t tolerance = has_devices(workload) ? 0 : placement::kMildPreference;
   if (const auto* of_now = opinions_on(decision, now); of_now != nullptr) {
     return does_one_mind(of_now, opinions_on(decision, decision.nodes), tolerance);
   }

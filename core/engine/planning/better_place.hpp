@@ -1,6 +1,7 @@
 // What all plans have in common for a container that could stay where it is: it moves only if no policy minds.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 
 #include "core/engine/planning/placer.hpp"
@@ -20,10 +21,11 @@ bool is_at_rest(const Allocation& allocation);
 /// Returns true if the container asks for devices, or policies say that it uses some.
 bool has_devices(const placement::Workload& workload);
 
-/// Returns true if a policy would rather have the container where it is now than where `plan` has it. `workload` and
-/// `constraints`: of the plan. Nothing if a policy lost its vote over that.
+/// Returns true if a policy would rather have the container where it is now than where `plan` has it: it scores that
+/// place by more than `tolerance` below, or is not followed there as far as here. `workload` and `constraints`: of the
+/// plan. Nothing if a policy lost its vote over that.
 std::optional<bool> do_policies_mind(const Ledger& ledger, const Placer& placer, const Allocation& before,
                                      const placement::Workload& workload, const Plan& plan,
-                                     Placer::Constraints constraints);
+                                     Placer::Constraints constraints, std::int32_t tolerance);
 
 }  // namespace topolet::engine

@@ -141,7 +141,9 @@ BetterPlace CrowdPlanner::plan_relief(const Allocation& before) const {
   const CpuSet& to = decision.placement.cpus;
   if (decision.denied || decision.placement.mode != before.placement.mode || to.empty()) return {};
   if (!plan.moves.empty() || !helps(load, before, to)) return {};
-  const std::optional<bool> mind = do_policies_mind(ledger_, placer_, before, workload, plan, shared);
+  // A container beside its devices stays with them, also if only some of the new CPUs are farther away.
+  const std::int32_t tolerance = has_devices(workload) ? 0 : placement::kMildPreference;
+  const std::optional<bool> mind = do_policies_mind(ledger_, placer_, before, workload, plan, shared, tolerance);
   if (!mind || *mind) return {.plan = {}, .lacks_votes = !mind};
   SharedLoad others = load;
   others.remove(from, shared_request_milli(before));

@@ -196,12 +196,7 @@ bool HealPlanner::leaves_others_as_well_off(const Allocation& before, const plac
   });
 }
 
-BetterPlace HealPlanner::plan_heal(const Allocation& before) const {
-  if (!may_be_healed(before)) return {};
-  const topology::Topology& topology = *placer_.topology();
-  placement::Workload workload = before.workload;
-  const placement::ContainerKey& key = workload.key;
-  workload.pod_nodes = ledger_.is_alone_in_pod(key) ? NodeSet() : ledger_.nodes_of_pod(key.pod_uid, key.sandbox_id);
+Placer::Constraints HealPlanner::constraints_for(const Allocation& before) const {
   Placer::Constraints constraints;
   constraints.occasion = placement::Occasion::kMove;
   constraints.only_shared = !before.is_exclusive();
@@ -210,7 +205,17 @@ BetterPlace HealPlanner::plan_heal(const Allocation& before) const {
     const bool is_isolated = before.placement.cpus.intersects(ledger_.inventory().isolated);
     constraints.only_from = is_isolated ? placement::CpuSource::kIsolated : placement::CpuSource::kPool;
   }
-  if (stays_on_its_nodes(before)) constraints.within_nodes = nodes_of(before, topology);
+  if (stays_on_its_nodes(before)) constraints.within_nodes = nodes_of(before, *placer_.topology());
+  return constraints;
+}
+
+BetterPlace HealPlanner::plan_heal(const Allocation& before) const {
+  if (!may_be_healed(before)) return {};
+  const topology::Topology& topology = *placer_.topology();
+  placement::Workload workload = before.workload;
+  const placement::ContainerKey& key = workload.key;
+  workload.pod_nodes = ledger_.is_alone_in_pod(key) ? NodeSet() : ledger_.nodes_of_pod(key.pod_uid, key.sandbox_id);
+  const Placer::Constraints constraints = constraints_for(before);
   Plan plan = placer_.plan(ledger_, workload, constraints);
   placement::Decision& decision = plan.decision;
   if (!decision.lost_votes.empty()) return {.plan = {}, .lacks_votes = true};
@@ -220,9 +225,13 @@ BetterPlace HealPlanner::plan_heal(const Allocation& before) const {
   if (!is_alike || !plan.moves.empty()) return {};
   const PlaceCost cost_now = cost_of(topology, before);
   const PlaceCost cost_then = cost_of(topology, before, decision);
-  if (cost_then >= cost_now || leaves_pod(before, workload, decision)) return {};
+  if (cost_then >= cost_now || cost_then.remote > cost_now.remote || leaves_pod(before, workload, decision)) return {};
   if (!rebalance_planner_.leaves_others_cpus(before, plan) || !leaves_others_as_well_off(before, decision)) return {};
-  const std::optional<bool> mind = do_policies_mind(ledger_, placer_, before, workload, plan, constraints);
+  // Where the machine does not tell all devices, only the policies know how far away they would be.
+  const bool are_devices_known =
+      places_of_devices(topology, workload.used_devices).size() == workload.used_devices.size();
+  const std::int32_t tolerance = are_devices_known ? placement::kMildPreference : 0;
+  const std::optional<bool> mind = do_policies_mind(ledger_, placer_, before, workload, plan, constraints, tolerance);
   if (!mind || *mind) return {.plan = {}, .lacks_votes = !mind};
   decision.reason_code = placement::reason_code::kHealed;
   const std::string where = before.is_exclusive() ? named("CPU", to.cpus) : placement::node_names(decision.nodes);

@@ -41,6 +41,7 @@ class HealPlanner {
   Seeker seeker_of(const Allocation& allocation) const;
   std::optional<PlaceCost> least_cost(const Seeker& seeker, const placement::Candidate& candidate,
                                       const SharedLoad& load, const PlaceCost& most) const;
+  Placer::Constraints constraints_for(const Allocation& before) const;
   bool leaves_pod(const Allocation& before, const placement::Workload& workload,
                   const placement::Decision& decision) const;
   bool leaves_others_as_well_off(const Allocation& before, const placement::Decision& decision) const;
