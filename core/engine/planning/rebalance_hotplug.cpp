@@ -49,7 +49,7 @@ std::vector<placement::ContainerKey> RebalancePlanner::restricted(
     const auto [has_all, is_new] = are_candidates.try_emplace({within.words(), !besides.empty()});
     if (is_new) {
       has_all->second = std::any_of(candidates.begin(), candidates.end(), [&](const placement::Candidate& candidate) {
-        return (candidate.cpus | besides) == within;
+        return besides.empty() ? candidate.cpus == within : (candidate.cpus | besides) == within;
       });
     }
     if (!has_all->second) keys.push_back(key);
