@@ -3,7 +3,12 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <map>
 #include <string_view>
+#include <utility>
+#include <vector>
+
+#include "plugins/numa/cache_groups.hpp"
 
 namespace topolet::numa {
 namespace {
@@ -20,8 +25,21 @@ std::int64_t uncommitted_milli(const topolet_ledger& ledger) {
   return milli;
 }
 
-std::size_t room_wanted(std::size_t cpus_of_node, std::uint32_t largest) {
-  const std::size_t half = cpus_of_node / 2;
+/// Returns the sizes of the pieces that containers are to fit in: nodes, or caches where nodes have several.
+std::vector<std::size_t> piece_sizes(const topolet_topology& topology, const Set& usable) {
+  const CacheGroups caches(topology);
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::size_t> by_place;
+  for (const topolet_pu& pu : sdk::pus(topology)) {
+    if (topolet_set_has(usable.view(), pu.os_index) == 0) continue;
+    ++by_place[{pu.node, caches.divide_nodes() ? caches.group_of(pu.os_index) : 0}];
+  }
+  std::vector<std::size_t> sizes;
+  for (const auto& [place, cpus] : by_place) sizes.push_back(cpus);
+  return sizes;
+}
+
+std::size_t room_wanted(std::size_t cpus_of_piece, std::uint32_t largest) {
+  const std::size_t half = cpus_of_piece / 2;
   return largest == 0 ? half : std::min<std::size_t>(half, largest);
 }
 
@@ -80,12 +98,9 @@ bool leaves_room(const topolet_request& request) {
   usable -= ledger.reserved_cpus;
   usable -= request.topology->isolated;
   std::size_t wanted = 0;
-  for (const topolet_node& node : sdk::nodes(*request.topology)) {
-    if (node.memory_only != 0) continue;
-    wanted += room_wanted(sdk::size_of_both(node.cpus, usable.view()), request.largest_exclusive_cpus);
-    usable -= node.cpus;
+  for (const std::size_t size : piece_sizes(*request.topology, usable)) {
+    wanted += room_wanted(size, request.largest_exclusive_cpus);
   }
-  wanted += room_wanted(usable.size(), request.largest_exclusive_cpus);
   return uncommitted_milli(ledger) >= static_cast<std::int64_t>(wanted + request.exclusive_cpus) * 1000;
 }
 

@@ -10,9 +10,9 @@
 
 namespace topolet::numa {
 
-/// Returns true if, with the container placed, the nodes have on average as many CPUs left that nobody has requested as
-/// the largest exclusive container of the last day has, or half of their own where that is fewer: as many as half of
-/// their own where it is not known.
+/// Returns true if, with the container placed, as many CPUs are left that nobody has requested as there would be if
+/// each node, or each cache where nodes have several, had as many as the largest exclusive container of the last day
+/// has, or half of its own where that is fewer, or where it is not known.
 bool leaves_room(const topolet_request& request);
 
 /// Counts the containers of other pods of its workload that are there. Pods of a workload are in one namespace, and

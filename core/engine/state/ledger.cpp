@@ -487,8 +487,8 @@ void Ledger::assume_released(const placement::ContainerKey& key) {
   apply(std::move(draft).finish());
 }
 
-void Ledger::load(std::vector<Allocation> allocations, std::vector<Pod> pods,
-                  std::vector<ReportedCapacity> capacities, RecentSizes recent_sizes) {
+void Ledger::load(std::vector<Allocation> allocations, std::vector<Pod> pods, std::vector<ReportedCapacity> capacities,
+                  RecentSizes recent_sizes) {
   DedicatedCpus held;
   for (Allocation& allocation : allocations) {
     held.add(allocation);

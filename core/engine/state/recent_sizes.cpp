@@ -24,9 +24,7 @@ void RecentSizes::note(std::uint32_t cpus, std::chrono::milliseconds now) {
   const std::chrono::milliseconds hour = begin_of_hour(now);
   // None was placed later than now: the clock was set back while no daemon ran.
   for (Size& size : sizes_) size.counted = std::min(size.counted, hour);
-  std::erase_if(sizes_, [&](const Size& size) {
-    return size.cpus <= cpus || !counts(size, now);
-  });
+  std::erase_if(sizes_, [&](const Size& size) { return size.cpus <= cpus || !counts(size, now); });
   const bool is_surpassed = !sizes_.empty() && sizes_.front().counted == hour;
   if (!is_surpassed) sizes_.insert(sizes_.begin(), {cpus, hour});
 }

@@ -7,8 +7,8 @@
 
 namespace topolet::engine {
 
-/// The time for which the size of a container counts after it was placed. It is rounded up to the full hour, so that the
-/// same size again within the hour changes nothing that is stored.
+/// The time for which the size of a container counts after it was placed. It is rounded up to the full hour, so that
+/// the same size again within the hour changes nothing that is stored.
 inline constexpr std::chrono::hours kSizeCounts{24};
 
 /// Of the containers that were given CPUs of their own, those that no larger one came after: all that is needed to know

@@ -133,6 +133,15 @@ class NumaRoomyCaches : public NumaRoomy {
   NumaRoomyCaches() : NumaRoomy("pack:2 numa:1 l3:2 core:4 pu:1") {}
 };
 
+TEST_F(NumaRoomyCaches, KeepHalfOfThemselvesWhereTheLargestIsLarger) {
+  occupy("other", range(0, 5));
+  EXPECT_EQ(best(2, 4), 1) << "8 CPUs stay free: 2 for each cache";
+  EXPECT_EQ(best(2, 2), 1);
+  occupy("another", range(8, 9));
+  EXPECT_EQ(best(2, 4), 0) << "6 would";
+  EXPECT_EQ(best(2, 1), 1) << "a CPU for each is enough";
+}
+
 TEST_F(NumaRoomyCaches, AreFilledOnceTheNodesAreEquallyEmpty) {
   occupy("other", range(0, 1));
   EXPECT_EQ(best(2), 1) << "the emptier node, though two CPUs are just what is left of a cache on the other";
