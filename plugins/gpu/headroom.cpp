@@ -132,28 +132,6 @@ std::optional<Cost> cost_of(const topolet_candidate& candidate, const std::vecto
   return cost;
 }
 
-/// Nodes with CPUs whose memory is on other nodes, where the machine tells the size of any.
-class NodesWithoutMemory {
- public:
-  explicit NodesWithoutMemory(const topolet_topology& topology) {
-    const auto nodes = sdk::nodes(topology);
-    const auto has_memory = [](const topolet_node& node) { return node.memory_only == 0 && node.memory_bytes > 0; };
-    any_has_memory_ = std::any_of(nodes.begin(), nodes.end(), has_memory);
-    for (const topolet_node& node : nodes) {
-      if (any_has_memory_ && node.memory_only == 0 && !has_memory(node)) nodes_.insert(node.os_index);
-    }
-  }
-  /// CPUs outside any node have none.
-  std::size_t count_in(topolet_set nodes) const {
-    if (sdk::size_of(nodes) == 0) return any_has_memory_ ? 1 : 0;
-    return sdk::size_of_both(nodes, nodes_.view());
-  }
-
- private:
-  bool any_has_memory_ = false;
-  sdk::Set nodes_;
-};
-
 /// The nodes where other containers of its pod are.
 bool is_with_pod(const topolet_candidate& candidate, const Pod& pod) {
   const std::size_t nodes = sdk::size_of(candidate.nodes);
@@ -188,9 +166,10 @@ std::vector<Verdict> headroom_verdicts(const topolet_request& request, const Hea
   const std::vector<NodeRoom> rooms = node_rooms(request, gpus, headroom);
   std::vector<std::optional<Cost>> costs;
   // The costs of candidates of as many nodes, and as many with memory: local memory is worth more than room for others.
-  const NodesWithoutMemory without_memory(*request.topology);
+  const sdk::NodesWithoutMemory without_memory(*request.topology);
   const auto place_of = [&](const topolet_candidate& candidate) {
-    return std::pair(sdk::size_of(candidate.nodes), without_memory.count_in(candidate.nodes));
+    const std::size_t nodes = sdk::size_of(candidate.nodes);
+    return std::pair(nodes, without_memory.count_in(candidate.nodes, nodes == 0));
   };
   std::map<std::pair<std::size_t, std::size_t>, std::set<Cost>> by_place;
   for (const topolet_candidate& candidate : sdk::candidates(request)) {

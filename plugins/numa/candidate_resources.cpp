@@ -173,7 +173,7 @@ std::vector<CandidateResources> candidate_resources(const topolet_request& reque
     // The distance of a candidate does not count them beside nodes.
     resources.distance = candidate.distance + (has_others && nodes > 0 ? distance_outside_nodes(nodes) : 0);
     if (caches) resources.caches = caches->fit(positions, has_others, cpus_in_caches);
-    resources.nodes_without_memory = memory.count_without(positions, has_others);
+    resources.nodes_without_memory = memory.count_without(candidate.nodes, has_others);
     resources.memory = memory.amount(positions);
     for (const auto& [page_bytes, bytes] : demand.huge_pages) {
       const bool fits = memory.huge_pages(positions, page_bytes).fits(bytes);

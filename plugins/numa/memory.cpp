@@ -121,7 +121,7 @@ MemoryAmount AmountByNode::on(const std::vector<std::size_t>& nodes) const {
 
 NodeMemory::NodeMemory(const topolet_topology& topology, const topolet_ledger& ledger, const ReservedMemory& reserved,
                        bool with_memory, const HugePages& requested_pages)
-    : topology_(topology) {
+    : topology_(topology), without_memory_(topology) {
   const std::size_t count = topology.node_count;
   memory_ = {std::vector<bool>(count, false), std::vector<std::int64_t>(count, 0), {}};
   for (const topolet_node& node : sdk::nodes(topology)) cpus_.emplace_back(node.cpus);
@@ -132,19 +132,16 @@ NodeMemory::NodeMemory(const topolet_topology& topology, const topolet_ledger& l
 
 void NodeMemory::find_local_memory_nodes() {
   const auto nodes = sdk::nodes(topology_);
-  const auto has_memory = [&](std::size_t i) { return nodes[i].memory_only == 0 && nodes[i].memory_bytes > 0; };
-  for (std::size_t i = 0; i < nodes.size(); ++i) any_has_memory_ = any_has_memory_ || has_memory(i);
+  const auto has_memory = [&](std::size_t i) { return sdk::NodesWithoutMemory::has_memory(nodes[i]); };
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     std::size_t local = i;
-    // If the size of no node is known, each is taken to have memory of its own.
-    if (any_has_memory_ && !has_memory(i)) {
+    if (without_memory_.sizes_are_known() && !has_memory(i)) {
       for (std::size_t other = 0; other < nodes.size(); ++other) {
         if (!has_memory(other)) continue;
         if (!has_memory(local) || distance(topology_, i, other) < distance(topology_, i, local)) local = other;
       }
     }
     local_memory_nodes_.push_back(local);
-    every_node_has_memory_ = every_node_has_memory_ && (local == i || nodes[i].memory_only != 0);
   }
 }
 
@@ -253,7 +250,7 @@ void NodeMemory::count_huge_pages(const topolet_ledger& ledger, std::int64_t pag
 
 std::vector<std::size_t> NodeMemory::memory_nodes_of(const std::vector<std::uint32_t>& nodes) const {
   std::vector<std::size_t> memory_nodes(nodes.begin(), nodes.end());
-  return every_node_has_memory_ ? memory_nodes : local_to(memory_nodes);
+  return without_memory_.nodes().empty() ? memory_nodes : local_to(memory_nodes);
 }
 
 std::vector<std::size_t> NodeMemory::local_to(std::vector<std::size_t> nodes) const {
@@ -261,14 +258,6 @@ std::vector<std::size_t> NodeMemory::local_to(std::vector<std::size_t> nodes) co
   std::sort(nodes.begin(), nodes.end());
   nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
   return nodes;
-}
-
-std::size_t NodeMemory::count_without(const std::vector<std::uint32_t>& nodes, bool has_others) const {
-  const std::size_t others = has_others && any_has_memory_ ? 1 : 0;
-  if (every_node_has_memory_) return others;
-  return others + static_cast<std::size_t>(std::count_if(nodes.begin(), nodes.end(), [this](std::uint32_t node) {
-           return local_memory_nodes_[node] != node;
-         }));
 }
 
 MemoryAmount NodeMemory::amount(const std::vector<std::uint32_t>& nodes) const {

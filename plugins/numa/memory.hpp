@@ -70,7 +70,9 @@ class NodeMemory {
   std::size_t local_memory_node(std::size_t node) const { return local_memory_nodes_[node]; }
   /// How many of these nodes have CPUs and no memory of their own. `has_others`: with CPUs outside any node, which are
   /// one more.
-  std::size_t count_without(const std::vector<std::uint32_t>& nodes, bool has_others) const;
+  std::size_t count_without(topolet_set nodes, bool has_others) const {
+    return without_memory_.count_in(nodes, has_others);
+  }
   /// Returns the memory local to these nodes together; a memory node that is local to several of them counts once.
   MemoryAmount amount(const std::vector<std::uint32_t>& nodes) const;
   MemoryAmount huge_pages(const std::vector<std::uint32_t>& nodes, std::int64_t page_bytes) const;
@@ -95,8 +97,7 @@ class NodeMemory {
   const topolet_topology& topology_;
   std::vector<sdk::NarrowSet> cpus_;             ///< by node
   std::vector<std::size_t> local_memory_nodes_;  ///< by node
-  bool any_has_memory_ = false;                  ///< the size of some node with CPUs is known
-  bool every_node_has_memory_ = true;            ///< every one with CPUs
+  const sdk::NodesWithoutMemory without_memory_;
   AmountByNode memory_;
   std::map<std::int64_t, AmountByNode> huge_pages_;  ///< by page size in bytes
 };

@@ -41,6 +41,46 @@ TEST(SdkSet, CombinesSetsOfDifferentLength) {
   EXPECT_TRUE(large - large == Set()) << "zero words at the end mean nothing";
 }
 
+/// Nodes 0 and 1 with CPUs, of these sizes, and node 2 without CPUs.
+std::array<topolet_node, 3> nodes_of_sizes(std::int64_t first, std::int64_t second) {
+  std::array<topolet_node, 3> nodes{};
+  for (std::uint32_t i = 0; i < 3; ++i) nodes[i].os_index = i;
+  nodes[0].memory_bytes = first;
+  nodes[1].memory_bytes = second;
+  nodes[2].memory_bytes = 1 << 20;
+  nodes[2].memory_only = 1;
+  return nodes;
+}
+
+NodesWithoutMemory without_memory(const std::array<topolet_node, 3>& nodes) {
+  topolet_topology topology{};
+  topology.struct_size = sizeof(topology);
+  topology.nodes = nodes.data();
+  topology.node_count = 3;
+  topology.node_stride = sizeof(topolet_node);
+  return NodesWithoutMemory(topology);
+}
+
+TEST(SdkNodesWithoutMemory, AreThoseWithCpusWhoseSizeIsNotTold) {
+  const NodesWithoutMemory one = without_memory(nodes_of_sizes(1 << 20, 0));
+  EXPECT_EQ(one.nodes().to_string(), "1");
+  Set both;
+  both.insert(0);
+  both.insert(1);
+  EXPECT_EQ(one.count_in(both.view(), false), 1U);
+  EXPECT_EQ(one.count_in(both.view(), true), 2U) << "CPUs outside any node are one more";
+  EXPECT_EQ(one.count_in({}, true), 1U);
+}
+
+TEST(SdkNodesWithoutMemory, AreNoneWhereAllNodesHaveSomeOrNoSizeIsKnown) {
+  for (const std::int64_t bytes : {1 << 20, 0}) {
+    const NodesWithoutMemory none = without_memory(nodes_of_sizes(bytes, bytes));
+    EXPECT_TRUE(none.nodes().empty());
+    EXPECT_EQ(none.sizes_are_known(), bytes > 0);
+    EXPECT_EQ(none.count_in({}, true), bytes > 0 ? 1U : 0U);
+  }
+}
+
 TEST(SdkSettings, FindsTheLastValueOfAKeyEvenIfItIsEmpty) {
   const std::array<topolet_kv, 2> pairs = {
       {{TOPOLET_STR("smt"), TOPOLET_STR("share")}, {TOPOLET_STR("smt"), TOPOLET_STR("")}}};

@@ -14,6 +14,7 @@
 #include <topolet/tick.h>
 #include <topolet/policy/answers.hpp>
 #include <topolet/policy/cores.hpp>
+#include <topolet/policy/memory.hpp>
 #include <topolet/policy/option_table.hpp>
 #include <topolet/policy/reasons.hpp>
 #include <topolet/policy/views.hpp>
