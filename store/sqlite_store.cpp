@@ -450,6 +450,20 @@ Result<std::int64_t> SqliteStore::last_decision() {
   return decision->value_or(0);
 }
 
+Result<std::optional<CpuSet>> SqliteStore::last_allowed() {
+  if (is_of_another_boot_) return std::optional<CpuSet>();
+  constexpr const char* kRead = "read which CPUs there were";
+  auto statement =
+      database_.prepare("SELECT allowed FROM topology WHERE boot = ?1 ORDER BY topology DESC LIMIT 1", kRead);
+  if (!statement) return statement.error();
+  const auto list = statement->first_text(boot_);
+  if (!list) return list.error();
+  if (!*list) return std::optional<CpuSet>();
+  const auto cpus = CpuSet::parse(**list);
+  if (!cpus) return Error{Code::kDataLoss, fmt::format("topology: allowed: {}", cpus.error().message)};
+  return std::optional<CpuSet>(*cpus);
+}
+
 Result<std::string> SqliteStore::last_reason_code(const std::string& event) {
   constexpr const char* kRead = "read what was told last";
   auto statement = database_.prepare(

@@ -69,6 +69,7 @@ class SqliteStore final : public Store {
   Result<std::vector<RecentSizeRow>> recent_sizes() override;
   Result<std::uint64_t> last_generation() override;
   Result<std::int64_t> last_decision() override;
+  Result<std::optional<CpuSet>> last_allowed() override;
   Result<std::string> last_reason_code(const std::string& event) override;
   Result<std::vector<DenialRow>> recent_denials(std::int64_t since_ms) override;
   Result<std::int64_t> last_setup() override;

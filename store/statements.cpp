@@ -55,7 +55,8 @@ Result<Statements> Statements::prepare(const Database& database) {
       {all.remove_pod, "forget a pod", "DELETE FROM pod WHERE sandbox_id = ?1"},
       {all.remove_capacity, "forget a reported capacity", "DELETE FROM reported_capacity WHERE node = ?1"},
       {all.remove_recent_sizes, "forget the sizes of containers", "DELETE FROM recent_size"},
-      {all.add_recent_size, "record a size of containers", "INSERT INTO recent_size (cpus, counted_ms) VALUES (?1, ?2)"},
+      {all.add_recent_size, "record a size of containers",
+       "INSERT INTO recent_size (cpus, counted_ms) VALUES (?1, ?2)"},
 
       {all.find_pool, "read the pool", "SELECT cpus FROM pool_version WHERE generation = ?1"},
       {all.find_allocations, "read the allocations", "SELECT * FROM allocation ORDER BY decision"},

@@ -367,6 +367,8 @@ class Store {
   virtual Result<std::uint64_t> last_generation() = 0;
   /// The highest number ever given to a decision; 0 for a new database.
   virtual Result<std::int64_t> last_decision() = 0;
+  /// The CPUs that topolet might use of the machine as it was recorded last in this boot; nothing if it was not.
+  virtual Result<std::optional<CpuSet>> last_allowed() = 0;
   /// The reason code of the newest decision with this event that is about no container; empty if there is none.
   virtual Result<std::string> last_reason_code(const std::string& event) = 0;
   /// The denials that were made or repeated since then, the oldest first.

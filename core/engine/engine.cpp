@@ -72,6 +72,7 @@ struct Engine::Impl {
   const decltype(Deps::tick_plugins) ask_plugins;
   const Status load_status;
   const std::uint64_t newest_lost_generation;
+  const CpuSet arrived_cpus;  ///< while no daemon ran
   const std::vector<Observer*> observers;
   std::unique_ptr<Loop> loop;
   Placer placer;
@@ -104,6 +105,7 @@ Engine::Impl::Impl(Options&& given, Deps&& deps, LoadedLedger loaded)
       ask_plugins(std::move(deps.tick_plugins)),
       load_status(std::move(loaded.status)),
       newest_lost_generation(deps.store.report().newest_lost_generation),
+      arrived_cpus(loaded.arrived_cpus),
       observers(std::move(deps.observers)),
       loop(std::move(deps.loop)),
       placer(with_wall_clock(std::move(deps.placer), clock.clock())),
@@ -156,7 +158,7 @@ void Engine::Impl::begin() {
                     newest_lost_generation)});
   }
   plugin_events.publish_known(committer.ledger());
-  committer.commit(event::Restarted{newest_lost_generation > 0, placer.topology(), options.setup});
+  committer.commit(event::Restarted{newest_lost_generation > 0, placer.topology(), options.setup, arrived_cpus});
   reconcile_at_start();
   tick();
 }

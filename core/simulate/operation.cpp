@@ -313,15 +313,19 @@ Readers readers_of(OperationKind kind) {
               {"tells", [](Operation& o, const json& v, std::string_view k) { o.tells = tells_of(v, k); }},
               {"call", [](Operation& o, const json& v, std::string_view k) { o.answer_to = answer_to_of(v, k); }}};
     case OperationKind::kRestart:
-      return {{"at", [](Operation& o, const json& v, std::string_view k) { o.kill_at = kill_at_of(v, k); }},
-              {"calls",
-               [](Operation& o, const json& v, std::string_view k) {
-                 o.calls = static_cast<std::uint32_t>(number_of(v, k, 1, std::numeric_limits<std::uint32_t>::max()));
-               }},
-              {"repeat", [](Operation& o, const json& v, std::string_view k) { o.repeat = flag_of(v, k); }},
-              {"database", [](Operation& o, const json& v, std::string_view k) {
-                 o.loses_database = one_of(v, k, {"kept", "lost"}) == "lost";
-               }}};
+      return {
+          {"at", [](Operation& o, const json& v, std::string_view k) { o.kill_at = kill_at_of(v, k); }},
+          {"calls",
+           [](Operation& o, const json& v, std::string_view k) {
+             o.calls = static_cast<std::uint32_t>(number_of(v, k, 1, std::numeric_limits<std::uint32_t>::max()));
+           }},
+          {"repeat", [](Operation& o, const json& v, std::string_view k) { o.repeat = flag_of(v, k); }},
+          {"database",
+           [](Operation& o, const json& v, std::string_view k) {
+             o.loses_database = one_of(v, k, {"kept", "lost"}) == "lost";
+           }},
+          {"offline", [](Operation& o, const json& v, std::string_view k) { o.gone_cpus = set_of<CpuSet>(v, k); }},
+          {"online", [](Operation& o, const json& v, std::string_view k) { o.arrived_cpus = set_of<CpuSet>(v, k); }}};
     case OperationKind::kCapacity:
       return capacity_readers();
     case OperationKind::kCpuset:
@@ -413,6 +417,8 @@ Operation read(const json& object) {
   }
   if (operation.loses_database && operation.kill_at)
     throw InvalidLine("the \"database\" of restart is lost only with \"at\": \"now\"");
+  if (operation.kill_at && (object.contains("offline") || object.contains("online")))
+    throw InvalidLine("CPUs go \"offline\" or come \"online\" during a restart only with \"at\": \"now\"");
   if (operation.kind == OperationKind::kCapacity && object.contains("milli") != object.contains("for_s")) {
     throw InvalidLine(
         "capacity needs \"milli\" and \"for_s\": how much, and for how long; with neither the node's nominal "

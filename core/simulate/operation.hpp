@@ -116,6 +116,8 @@ struct Operation {
   std::uint32_t calls = 1;
   bool repeat = true;
   bool loses_database = false;
+  CpuSet gone_cpus = {};     ///< restart: those that go offline while no daemon runs
+  CpuSet arrived_cpus = {};  ///< restart: those that come back
 };
 
 /// The fields that a line may have, by its "op".

@@ -66,6 +66,7 @@ class RecordingStore final : public store::Store {
   Result<std::vector<store::CapacityRow>> capacities() override { return store_.capacities(); }
   Result<std::uint64_t> last_generation() override { return store_.last_generation(); }
   Result<std::int64_t> last_decision() override { return store_.last_decision(); }
+  Result<std::optional<CpuSet>> last_allowed() override { return store_.last_allowed(); }
   Result<std::string> last_reason_code(const std::string& event) override { return store_.last_reason_code(event); }
   Result<std::int64_t> last_setup() override { return store_.last_setup(); }
   Result<store::RetentionPass> run_retention_pass(const store::Moment& now, std::int64_t rows) override {

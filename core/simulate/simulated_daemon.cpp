@@ -366,8 +366,9 @@ void SimulatedDaemon::advance(std::chrono::milliseconds time) {
   }
 }
 
-void SimulatedDaemon::restart(bool loses_database) {
+void SimulatedDaemon::restart(bool loses_database, std::optional<engine::Engine::Machine> machine) {
   loses_database_ = loses_database;
+  if (machine) machine_ = *std::move(machine);
   kill_.reset();
   run_->connection.kill();
   run_until_idle();

@@ -71,9 +71,9 @@ class SimulatedDaemon {
   /// Somebody sets the wall clock by so much, forward or back; no time passes.
   void set_wall_clock(std::chrono::milliseconds by) { time_.set_wall(by); }
 
-  /// Kills the daemon and starts it again, with its database or with a new one. Cancels a kill_at() that is still to
-  /// come.
-  void restart(bool loses_database = false);
+  /// Kills the daemon and starts it again, with its database or with a new one, and on another machine if there is one.
+  /// Cancels a kill_at() that is still to come.
+  void restart(bool loses_database = false, std::optional<engine::Engine::Machine> machine = std::nullopt);
   /// Kills it at a call that is yet to come, and has it come back at once.
   void kill_at(KillPoint kill);
   /// The methods at whose calls the daemon was killed, since clear_recorded().

@@ -187,7 +187,7 @@ void Simulation::dispatch(const Operation& operation, OperationResult& result) {
     case OperationKind::kRuntime:
       return set_next_answer(operation);
     case OperationKind::kRestart:
-      return restart(operation);
+      return restart(operation, result);
     case OperationKind::kCapacity:
       return set_capacity(operation, result);
     case OperationKind::kCpuset:
@@ -227,25 +227,37 @@ void Simulation::occupy(const Operation& operation, OperationResult& result) {
   if (result.outcome == "error") occupied_ = before;
 }
 
+/// Leaves an error in the result, and all as it is, if that cannot be.
+bool Simulation::take_offline(const CpuSet& cpus, OperationResult& result) {
+  if (const CpuSet unknown = cpus - topology_->online; !unknown.empty()) {
+    set_error(result,
+              fmt::format("CPUs {} are not online; online are {}", unknown.to_string(), topology_->online.to_string()));
+    return false;
+  }
+  if (topology_->online.is_subset_of(cpus)) {
+    set_error(result,
+              fmt::format("CPUs {} are all that are online; one stays, as on a real machine", cpus.to_string()));
+    return false;
+  }
+  offline_ |= cpus;
+  return true;
+}
+
+bool Simulation::bring_online(const CpuSet& cpus, OperationResult& result) {
+  if (const CpuSet others = cpus - offline_; !others.empty()) {
+    set_error(result, fmt::format("CPUs {} are not offline; offline are {}", others.to_string(),
+                                  offline_.empty() ? "none" : offline_.to_string()));
+    return false;
+  }
+  offline_ -= cpus;
+  return true;
+}
+
 void Simulation::change_online(const Operation& operation, OperationResult& result) {
   const CpuSet before = offline_;
-  if (operation.kind == OperationKind::kOffline) {
-    if (const CpuSet unknown = operation.cpus - topology_->online; !unknown.empty()) {
-      return set_error(result, fmt::format("CPUs {} are not online; online are {}", unknown.to_string(),
-                                           topology_->online.to_string()));
-    }
-    if (topology_->online.is_subset_of(operation.cpus)) {
-      return set_error(result, fmt::format("CPUs {} are all that are online; one stays, as on a real machine",
-                                           operation.cpus.to_string()));
-    }
-    offline_ |= operation.cpus;
-  } else {
-    if (const CpuSet others = operation.cpus - offline_; !others.empty()) {
-      return set_error(result, fmt::format("CPUs {} are not offline; offline are {}", others.to_string(),
-                                           offline_.empty() ? "none" : offline_.to_string()));
-    }
-    offline_ -= operation.cpus;
-  }
+  const bool changed = operation.kind == OperationKind::kOffline ? take_offline(operation.cpus, result)
+                                                                 : bring_online(operation.cpus, result);
+  if (!changed) return;
   apply_machine(result);
   if (result.outcome == "error") offline_ = before;
 }
@@ -412,9 +424,20 @@ void Simulation::set_next_answer(const Operation& operation) {
   }
 }
 
-void Simulation::restart(const Operation& operation) {
-  if (!operation.kill_at) return daemon_.restart(operation.loses_database);
-  daemon_.kill_at({*operation.kill_at, operation.calls, operation.repeat});
+void Simulation::restart(const Operation& operation, OperationResult& result) {
+  if (operation.kill_at) return daemon_.kill_at({*operation.kill_at, operation.calls, operation.repeat});
+  if (operation.gone_cpus.empty() && operation.arrived_cpus.empty()) return daemon_.restart(operation.loses_database);
+  const CpuSet before = offline_;
+  const bool changed = (operation.arrived_cpus.empty() || bring_online(operation.arrived_cpus, result)) &&
+                       (operation.gone_cpus.empty() || take_offline(operation.gone_cpus, result));
+  Result<engine::Engine::Machine> machine = changed ? make_machine_now() : Error{Code::kInvalidArgument, result.reason};
+  if (!machine) {
+    offline_ = before;
+    return set_error(result, machine.error().message);
+  }
+  ++topology_generation_;
+  topology_ = machine->topology;
+  daemon_.restart(operation.loses_database, *std::move(machine));
 }
 
 void Simulation::set_capacity(const Operation& operation, OperationResult& result) {

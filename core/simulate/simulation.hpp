@@ -132,7 +132,9 @@ class Simulation {
   void stop(const Operation& operation, OperationResult& result);
   void remove_pod(const Operation& operation, OperationResult& result);
   void set_next_answer(const Operation& operation);
-  void restart(const Operation& operation);
+  bool take_offline(const CpuSet& cpus, OperationResult& result);
+  bool bring_online(const CpuSet& cpus, OperationResult& result);
+  void restart(const Operation& operation, OperationResult& result);
   void set_capacity(const Operation& operation, OperationResult& result);
   void heal(const Operation& operation, OperationResult& result);
   void start(const Operation& operation, OperationResult& result);

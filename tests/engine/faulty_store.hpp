@@ -138,6 +138,7 @@ class FaultyStore final : public store::Store {
   Result<std::vector<store::PodRow>> pods() override { return store_->pods(); }
   Result<std::uint64_t> last_generation() override { return store_->last_generation(); }
   Result<std::int64_t> last_decision() override { return store_->last_decision(); }
+  Result<std::optional<CpuSet>> last_allowed() override { return store_->last_allowed(); }
   Result<std::string> last_reason_code(const std::string& event) override { return store_->last_reason_code(event); }
   Result<std::int64_t> last_setup() override { return store_->last_setup(); }
   /// Has so many retention passes be needed from now on; each takes that long, and works on all rows or none.

@@ -214,6 +214,13 @@ TEST_F(MigrationTest, BringsAPodOfTheFirstVersion) {
   EXPECT_EQ(*pod, expected);
 }
 
+TEST_F(MigrationTest, KnowsNoSizesOfADatabaseThatHasNone) {
+  make(16);
+  const auto store = open();
+  EXPECT_TRUE(store->recent_sizes()->empty());
+  EXPECT_TRUE(store->put_recent_sizes({{2, 1000}}).has_value());
+}
+
 TEST_F(MigrationTest, RenamesTheCapacitiesThatAreReported) {
   make(13);
   run("INSERT INTO told_capacity VALUES (0, 6000, 9000, 'operator', 1000, 1), (3, 500, 8000, 'nrt', 0, 0)");

@@ -330,6 +330,21 @@ TEST(Hotplug, KeepsEachSiblingIdleThatComesBesideAWholeCore) {
   EXPECT_EQ(held_by(node, "own"), "0-1 4-5");
 }
 
+TEST(Hotplug, KeepsSiblingsIdleThatComeBesideWholeCoresWhileNoDaemonRuns) {
+  for (const char* const way : {R"({"op":"restart","online":"4-7"})", R"({"op":"restart"})"}) {
+    SimulatedNode node("numa:1 core:4 pu:2(indexes=0,4,1,5,2,6,3,7)",
+                       {"--plugins.enable=numa", "--numa.full-pcpus-only=true"});
+    offline(node, "4-7");
+    node.burstable("shared", 100);
+    node.guaranteed("own", 2);
+    node.apply(way);
+    node.apply(R"({"op":"clock","advance_s":1})");
+    const bool came = std::string(way).find("online") != std::string::npos;
+    EXPECT_EQ(held_by(node, "own"), came ? "0-1 4-5" : "0-1");
+    EXPECT_EQ(held_by(node, "shared"), came ? "2-3,6-7" : "2-3");
+  }
+}
+
 TEST(Hotplug, LeavesSiblingsToOthersWhereCoresNeedNotBeWhole) {
   SimulatedNode node("numa:1 core:4 pu:2(indexes=0,4,1,5,2,6,3,7)", {"--plugins.enable=numa"});
   offline(node, "4-7");

@@ -185,6 +185,34 @@ TEST_F(SchemaTest, ListsTheDevicesOfContainers) {
   EXPECT_EQ(column("SELECT container || ' ' || name || ' ' || nodes FROM container_device"), "new /dev/mlx5_0 1");
 }
 
+TEST_F(SchemaTest, TellsTheCpusOfTheMachineAsItWasRecordedLastInThisBoot) {
+  {
+    const auto store = open("boot-1");
+    EXPECT_EQ(*store->last_allowed(), std::nullopt);
+    TopologyRow machine;
+    for (const CpuSet& allowed : {CpuSet{0, 1}, CpuSet{0, 1, 5}}) {
+      machine.allowed = allowed;
+      ASSERT_TRUE(store->add(machine).has_value());
+      EXPECT_EQ(*store->last_allowed(), allowed);
+    }
+  }
+  EXPECT_EQ(*open("boot-1")->last_allowed(), (CpuSet{0, 1, 5}));
+  EXPECT_EQ(*open("boot-2")->last_allowed(), std::nullopt);
+}
+
+TEST_F(SchemaTest, RemembersTheSizesOfContainersOverAReboot) {
+  {
+    const auto store = open("boot-1");
+    ASSERT_TRUE(store->put_recent_sizes({{8, 1000}, {2, 5000}}).has_value());
+    ASSERT_TRUE(store->put_recent_sizes({{4, 7000}, {8, 1000}}).has_value());
+  }
+  const auto sizes = open("boot-2")->recent_sizes();
+  ASSERT_TRUE(sizes.has_value()) << message(sizes);
+  ASSERT_EQ(sizes->size(), 2U);
+  EXPECT_EQ((std::pair{sizes->at(0).cpus, sizes->at(0).counted_ms}), (std::pair{4U, std::int64_t{7000}}));
+  EXPECT_EQ((std::pair{sizes->at(1).cpus, sizes->at(1).counted_ms}), (std::pair{8U, std::int64_t{1000}}));
+}
+
 TEST_F(SchemaTest, StaysAtTheVersionBeforeAStepThatFails) {
   Database database = connect_to_empty();
   const std::vector<Migration> steps{{1, "CREATE TABLE one (x)"}, {2, "CREATE TABLE two (x); CREATE TABLE one (x)"}};

@@ -259,6 +259,7 @@ struct Restarted {
   bool store_regressed = false;
   std::shared_ptr<const topology::Topology> topology = {};
   std::optional<Setup> setup = {};
+  CpuSet arrived_cpus = {};  ///< that came online, or were allowed, since the last daemon recorded the machine
 };
 /// Decisions are made with another configuration or other plugins from now on.
 struct SetupChanged {

@@ -19,6 +19,8 @@ LoadedLedger load_ledger(store::Store& store, CpuInventory cpus) {
   if (!capacities) return {ledger, capacities.error()};
   const auto sizes = store.recent_sizes();
   if (!sizes) return {ledger, sizes.error()};
+  const auto allowed_before = store.last_allowed();
+  if (!allowed_before) return {ledger, allowed_before.error()};
   const auto generation = store.last_generation();
   if (!generation) return {ledger, generation.error()};
   const auto decision = store.last_decision();
@@ -45,7 +47,9 @@ LoadedLedger load_ledger(store::Store& store, CpuInventory cpus) {
   }
   ledger = Ledger(ledger.inventory(), std::max(*generation, store.report().newest_lost_generation), *decision + 1);
   ledger.load(std::move(allocations), std::move(known), std::move(reported), decode_recent_sizes(*sizes));
-  return {std::move(ledger), {}, *decision > 0, *told_of_kubelet};
+  const CpuSet& allowed = ledger.inventory().allowed;
+  CpuSet arrived = allowed - allowed_before->value_or(allowed);
+  return {std::move(ledger), {}, *decision > 0, std::move(arrived), *told_of_kubelet};
 }
 
 std::string why_creates_are_unknown(const LoadedLedger& loaded, const store::OpenReport& report) {

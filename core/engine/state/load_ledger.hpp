@@ -14,6 +14,7 @@ struct LoadedLedger {
   Ledger ledger;
   Status status;                     ///< why it cannot be read
   bool has_decisions = false;        ///< there were some, ever
+  CpuSet arrived_cpus = {};          ///< that came online, or were allowed, while no daemon ran
   std::string told_of_kubelet = {};  ///< the reason code of the newest row about the kubelet's CPU manager
 };
 

@@ -108,6 +108,7 @@ void MachineTransitions::restart(const event::Restarted& event) {
     if (lacks_reserved(ledger_.inventory().reserved, after)) after.within |= ledger_.inventory().reserved;
     if (after != allocation) draft_.put(std::move(after));
   }
+  if (!event.arrived_cpus.empty()) note_arrived(event.arrived_cpus);
   if (event.topology) capacities_.judge(*event.topology);
 }
 
