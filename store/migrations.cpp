@@ -99,12 +99,14 @@ UPDATE allocation SET added = json_insert(added, '$.tags', json('[]'), '$.unifie
 WHERE added <> '';
 )sql";
 
-/// Adds when each container was moved last that could have stayed where it was, and why, which plugin of the runtime
-/// overrules topolet, and which containers of a pod wait for CPUs of their own; the memory nodes that a container keeps in
-/// the end, and what memory it left behind; and the sizes of the exclusive containers of the last day.
+/// Adds when each container was moved last that could have stayed where it was, and why, what it is widened by, which
+/// plugin of the runtime overrules topolet, and which containers of a pod wait for CPUs of their own; the memory nodes
+/// that a container keeps in the end, and what memory it left behind; and the sizes of the exclusive containers of the
+/// last day.
 constexpr const char* kColumnsV17 = R"sql(
 UPDATE allocation SET overruled = json_insert(overruled, '$.plugin', '') WHERE overruled <> '';
 ALTER TABLE allocation ADD COLUMN last_move TEXT NOT NULL DEFAULT '';
+ALTER TABLE allocation ADD COLUMN widening TEXT NOT NULL DEFAULT '';
 ALTER TABLE pod ADD COLUMN waiting TEXT NOT NULL DEFAULT '';
 ALTER TABLE allocation ADD COLUMN mems_to_keep TEXT NOT NULL DEFAULT '';
 ALTER TABLE decided ADD COLUMN memory_cost TEXT NOT NULL DEFAULT '';

@@ -76,7 +76,7 @@ std::string moment_of(const std::string& event) {
   for (const char* placing : {"placed", "unpinned", "re-placed", "adopted", "foreign"}) {
     if (event == placing) return "when placed";
   }
-  for (const char* happening : {"denied", "resized", "squeezed"}) {
+  for (const char* happening : {"denied", "resized", "squeezed", "widened", "narrowed"}) {
     if (event == happening) return "when " + event;
   }
   return kWhenRecorded;
@@ -102,12 +102,20 @@ struct Seen {
   std::string stuck_why;        ///< the runtime's words
 };
 
+/// CPUs beside its home on which a container that shares CPUs may run now.
+struct Widened {
+  std::string by;    ///< those CPUs; empty: none
+  std::string home;  ///< where it belongs
+  std::string since;
+};
+
 struct Explanation {
   FoundDecision found;
   Table decision;
   std::optional<std::string> cpus_now;  ///< if it holds something now
   std::optional<Squeezed> squeezed;     ///< if it is, now
   Seen seen;
+  Widened widened;
   nlohmann::ordered_json tags;        ///< that plugins noted, by "ID/KEY"
   nlohmann::ordered_json devices;     ///< as in the table `decided`
   nlohmann::ordered_json memory;      ///< as `memory_cost` there
@@ -220,6 +228,12 @@ std::vector<std::string> describe_decision(const Explanation& explanation) {
     for (std::string& line : describe_squeezed(*explanation.squeezed)) lines.push_back(std::move(line));
   }
   for (std::string& line : describe_seen(explanation.seen)) lines.push_back(std::move(line));
+  if (const Widened& widened = explanation.widened; !widened.by.empty()) {
+    lines.push_back(fmt::format(
+        "widened since {}: it may also run on CPUs {}, beside its home {}, until others need them or clearly "
+        "less of its home is used",
+        widened.since, widened.by, widened.home));
+  }
   for (const auto& [key, value] : explanation.tags.items())
     lines.push_back(fmt::format("tag {} = {}", key, value.is_string() ? value.get<std::string>() : value.dump()));
   for (std::string& line : describe_recorded(explanation.recorded_since, of("pod"))) lines.push_back(std::move(line));
@@ -260,6 +274,11 @@ std::optional<Squeezed> squeezed_of(const Table& now) {
   return squeezed;
 }
 
+std::string time_text(const StateDatabase& database, std::int64_t at_ms) {
+  const auto time = database.table("SELECT strftime('%Y-%m-%dT%H:%M:%fZ', ?1 / 1000.0, 'unixepoch') AS time", at_ms);
+  return time && !time->rows.empty() ? text(*time, 0, "time") : std::string();
+}
+
 /// As squeezed_of().
 Seen seen_of(const StateDatabase& database, const Table& now) {
   if (now.rows.empty()) return {};
@@ -271,10 +290,17 @@ Seen seen_of(const StateDatabase& database, const Table& now) {
   const auto overruled = nlohmann::json::parse(text(now, 0, "overruled"), nullptr, false);
   if (!overruled.is_object()) return seen;
   seen.overruled_by = overruled.value("plugin", "");
-  const auto since = database.table("SELECT strftime('%Y-%m-%dT%H:%M:%fZ', ?1 / 1000.0, 'unixepoch') AS time",
-                                    overruled.value("since_ms", std::int64_t{0}));
-  if (since && !since->rows.empty()) seen.overruled_since = text(*since, 0, "time");
+  seen.overruled_since = time_text(database, overruled.value("since_ms", std::int64_t{0}));
   return seen;
+}
+
+/// As squeezed_of().
+Widened widened_of(const StateDatabase& database, const Table& now) {
+  if (now.rows.empty()) return {};
+  const auto widening = nlohmann::json::parse(text(now, 0, "widening"), nullptr, false);
+  if (!widening.is_object() || widening.value("cpus", "").empty()) return {};
+  return {widening.value("cpus", ""), text(now, 0, "within"),
+          time_text(database, widening.value("at_ms", std::int64_t{0}))};
 }
 
 /// A column that is JSON, or empty.
@@ -314,6 +340,7 @@ Result<Explanation> explanation_of(const StateDatabase& database, FoundDecision 
                      std::move(cpus_now),
                      squeezed_of(*now),
                      seen_of(database, *now),
+                     widened_of(database, *now),
                      json_in(*noted, "tags", nlohmann::ordered_json::object()),
                      json_in(*noted, "devices", nlohmann::ordered_json::array()),
                      json_in(*noted, "memory_cost", nlohmann::ordered_json::object()),
@@ -337,6 +364,7 @@ nlohmann::ordered_json format_json(const Explanation& explanation) {
   json["overruled_since"] = explanation.seen.overruled_since;
   json["overruled_by"] = explanation.seen.overruled_by;
   json["stuck_on"] = explanation.seen.stuck_on;
+  json["widened_by"] = explanation.widened.by;
   json["tags"] = explanation.tags;
   json["devices"] = explanation.devices;
   json["memory_cost"] = explanation.memory;

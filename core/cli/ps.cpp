@@ -23,11 +23,14 @@ Result<std::string> cpus_of_node(const Invocation& invocation, const StateDataba
 constexpr const char* kColumnsForPeople =
     "CASE a.squeezed WHEN 'placed' THEN 'yes' WHEN 'left-to-kernel' THEN 'no CPU left' ELSE a.squeezed END "
     "AS squeezed, CASE p.overruled_since WHEN '' THEN '' ELSE 'yes' END AS overruled, p.seen_on AS \"seen on\", "
-    "p.stuck_on AS \"stuck on\", ";
+    "p.stuck_on AS \"stuck on\", CASE a.widening WHEN '' THEN '' ELSE json_extract(a.widening, '$.cpus') END AS "
+    "\"beside "
+    "home\", ";
 
 /// Columns for programs. They come last, as some read by position.
 constexpr const char* kColumnsForPrograms =
-    ", a.squeezed AS squeezed, p.seen_on, p.overlapped, p.overruled_since, p.stuck_on";
+    ", a.squeezed AS squeezed, p.seen_on, p.overlapped, p.overruled_since, p.stuck_on, CASE a.widening WHEN '' THEN '' "
+    "ELSE json_extract(a.widening, '$.cpus') END AS widened_by";
 
 /// With "{}" for the CPU request.
 constexpr const char* kWideColumns =

@@ -7,6 +7,7 @@
 #include "core/base/log.hpp"
 #include "core/engine/converge/cpuset_writer.hpp"
 #include "core/engine/converge/exits.hpp"
+#include "core/engine/converge/home_relief.hpp"
 #include "core/engine/converge/memory_narrower.hpp"
 #include "core/engine/converge/mover.hpp"
 #include "core/engine/converge/pod_confiner.hpp"
@@ -86,6 +87,7 @@ struct Engine::Impl {
   Mover mover;
   MemoryNarrower memory_narrower;
   Rebalancer rebalancer;
+  HomeRelief home_relief;
   PluginEvents plugin_events;
   KubeletStatic kubelet_static;
   AwaitedOutcomes awaited_outcomes;
@@ -120,6 +122,7 @@ Engine::Impl::Impl(Options&& given, Deps&& deps, LoadedLedger loaded)
       mover({*loop, committer, cpusets, exits, options.start_grace, clock.clock(), deps.log}),
       memory_narrower({*loop, committer, cpusets, mover, clock.clock(), deps.log}),
       rebalancer({*loop, committer, placer, mover, clock.clock(), deps.log}),
+      home_relief({committer, placer, clock.clock()}),
       plugin_events(committer,
                     {*loop, placer, std::move(deps.any_plugin_handles_events), std::move(deps.publish_event)}),
       kubelet_static(committer, loaded.told_of_kubelet, deps.log),
@@ -311,6 +314,7 @@ void Engine::Impl::tick() {
   mover.try_stuck();
   pod_quotas.check();
   memory_narrower.check();
+  home_relief.check();
   tick_plugins();
   const auto now = clock.clock().steady();
   if (now - last_reconcile < options.reconcile_every && !reconciler.has_creates_in_doubt()) return;

@@ -44,10 +44,12 @@ struct RankedNodes {
 
 struct Decision {
   bool denied = false;
-  bool unpinned = false;                  ///< decided without any policy's answer
-  bool conflict = false;                  ///< the kubelet's set overlaps what others hold; applied as it said
-  bool shared_because_full = false;       ///< it asked for CPUs of its own that were not there
-  bool pod_scope = false;                 ///< as in CommonOptions: the container may be on the nodes of its pod only
+  bool unpinned = false;             ///< decided without any policy's answer
+  bool conflict = false;             ///< the kubelet's set overlaps what others hold; applied as it said
+  bool shared_because_full = false;  ///< it asked for CPUs of its own that were not there
+  bool pod_scope = false;            ///< as in CommonOptions: the container may be on the nodes of its pod only
+  /// Shared: policies let it run on CPUs beside these, too, while others have some to spare.
+  bool soft_home = false;
   Placement placement;                    ///< of a denial: nothing
   CpuSet within;                          ///< shared, reserved: the CPUs it may use when they are in the pool
   NodeSet nodes;                          ///< of the candidate that won; none: the CPUs outside any node

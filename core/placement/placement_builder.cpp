@@ -191,8 +191,12 @@ PlacementBuilder::CombinedPicks PlacementBuilder::ask_for_picks(const RankedCand
   return picked;
 }
 
+/// Nobody lets a container out of CPUs that another policy has narrowed it to.
 void PlacementBuilder::review_choice(const RankedCandidate& ranked, const CpuSet& offered) {
   const CpuSet chosen = decision_.placement.cpus;
+  const bool may_be_soft =
+      !request_.exclusive && decision_.within == request_.candidates[ranked.position].cpus && choosing_votes_.empty();
+  decision_.soft_home = false;
   for (const Vote& vote : votes_) {
     const std::optional<Pick> pick =
         ask(vote, offered, [&] { return vote.policy->review_pick(request_, ranked.position, offered, chosen); });
@@ -202,6 +206,7 @@ void PlacementBuilder::review_choice(const RankedCandidate& ranked, const CpuSet
     if (!pick->unmet.empty() || !pick->rejected.empty() || !(pick->withhold - chosen).empty())
       decision_.verdicts.add_code(pick->code);
     for (const Replacement& other : pick->replace) add_replacement(vote, other);
+    decision_.soft_home = decision_.soft_home || (pick->soft_home && may_be_soft);
     const CpuSet beside = pick->withhold - chosen;
     if (beside.empty() || !withhold(beside, vote) || pick->reason.empty()) continue;
     withholding_reasons_ += "; " + vote.policy->name() + ": " + pick->reason;

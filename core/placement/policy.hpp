@@ -14,6 +14,7 @@
 
 #include "core/base/index_set.hpp"
 #include "core/base/result.hpp"
+#include "core/load/load.hpp"
 #include "core/placement/placement.hpp"
 #include "core/placement/workload.hpp"
 #include "core/topology/topology.hpp"
@@ -194,7 +195,8 @@ struct PolicyRequest {
   std::shared_ptr<const topology::Topology> topology;
   LedgerSnapshot ledger;
   Workload workload;
-  std::string container_id = {};  ///< the runtime's; empty until the runtime has created it
+  std::shared_ptr<const load::Load> load = {};  ///< what is measured; null: nothing
+  std::string container_id = {};                ///< the runtime's; empty until the runtime has created it
   Occasion occasion = Occasion::kCreate;
   Had had = {};                       ///< nothing when it is created for the first time; all of `keep` is in it
   CommonOptions common_options = {};  ///< decide() sets them, by its votes
@@ -295,6 +297,7 @@ struct Pick {
   std::string rejected;              ///< why the chosen CPUs must not be used; empty: they may
   std::string code;                  ///< "ID/CODE", why it answers so in a word; empty: the policy has none
   std::vector<Replacement> replace;  ///< when the CPUs are chosen: each container once
+  bool soft_home = false;            ///< shared: it may run beside these CPUs, too, while others have some to spare
 };
 
 /// A placement as it was chosen, shown to policies for the last time before it is carried out.

@@ -71,6 +71,16 @@ const topolet_request* EnlargedStructs::enlarge(const topolet_request* request) 
   copy->workload = enlarge(copy->workload);
   copy->topology = enlarge(copy->topology);
   copy->ledger = enlarge(copy->ledger);
+  if (copy->load != nullptr) copy->load = enlarge_load(*copy);
+  return copy;
+}
+
+/// Its arrays are as long as those of the topology and the ledger.
+const topolet_load* EnlargedStructs::enlarge_load(const topolet_request& request) {
+  topolet_load* copy = enlarge_flat(request.load);
+  if (copy->nodes != nullptr) enlarge_array(copy->nodes, request.topology->node_count, copy->node_stride);
+  if (copy->pus != nullptr) enlarge_array(copy->pus, request.topology->pu_count, copy->pu_stride);
+  if (copy->entries != nullptr) enlarge_array(copy->entries, request.ledger->entry_count, copy->entry_stride);
   return copy;
 }
 

@@ -62,6 +62,7 @@ class Digest {
       add(std::uint64_t{other.move_nodes});
       add(other.reason);
     }
+    add(std::uint64_t{pick.soft_home});
   }
   void add(const placement::Adjustment& adjustment) {
     add(adjustment.mems);

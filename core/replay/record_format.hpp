@@ -25,6 +25,7 @@ inline constexpr const char* kConfiguration = "configuration";  ///< in force fr
 inline constexpr const char* kMachine = "machine";              ///< so are the machine…
 inline constexpr const char* kRules = "rules";                  ///< …and the rules
 inline constexpr const char* kLedger = "ledger";                ///< what is held, all of it
+inline constexpr const char* kMeasured = "measured";            ///< load that is another than before
 inline constexpr const char* kDecide = "decide";                ///< one decision, with all that it read
 inline constexpr const char* kTick = "tick";                    ///< plugins had their turn
 inline constexpr const char* kEvent = "event";                  ///< plugins were told of a container

@@ -52,6 +52,23 @@ bool is_same(const placement::PlacementRules& a, const placement::PlacementRules
   return same;
 }
 
+std::string key_of(const std::string& container_id) { return container_id; }
+std::string key_of(std::uint32_t node) { return fmt::format("{}", node); }
+
+/// What is new or another, and a null for what is not known any more.
+template <class Loads>
+void add_differences(const char* name, const Loads& before, const Loads& now, Json& line) {
+  Json different = Json::object();
+  for (const auto& [key, value] : now) {
+    const auto known = before.find(key);
+    if (known == before.end() || !(known->second == value)) different[key_of(key)] = to_json(value);
+  }
+  for (const auto& [key, value] : before) {
+    if (now.find(key) == now.end()) different[key_of(key)] = Json();
+  }
+  if (!different.empty()) line[name] = std::move(different);
+}
+
 Json configuration_line(const RecordedSetup& setup) {
   Json values = Json::array();
   for (const config::ConfigEntry& entry : setup.entries) values.push_back({entry.section, entry.key, entry.value});
@@ -71,6 +88,7 @@ Status RecordWriter::append(const Moment& at, Json line) {
 /// Writes the state that everything after it goes by, so that the file stands alone.
 Status RecordWriter::write_head(const Moment& at, bool continues) {
   writes_head_ = true;
+  load_ = {};
   candidates_.clear();
   last_candidates_.clear();
   last_positions_.clear();
@@ -117,6 +135,16 @@ Status RecordWriter::see_rules(const Moment& at, const placement::PlacementRules
   return append(at, {{"op", op::kRules}, {"rules", to_json(*rules_)}});
 }
 
+Status RecordWriter::see_load(const Moment& at, const std::shared_ptr<const load::Load>& load) {
+  const load::Load now = load ? *load : load::Load();
+  Json line{{"op", op::kMeasured}};
+  add_differences("containers", load_.containers, now.containers, line);
+  add_differences("nodes", load_.nodes, now.nodes, line);
+  if (line.size() == 1) return {};
+  load_ = now;
+  return append(at, std::move(line));
+}
+
 Status RecordWriter::add_ledger(const Moment& at, const placement::LedgerSnapshot& ledger) {
   ledger_.forget();
   return append(at, {{"op", op::kLedger}, {"ledger", ledger_.changes(ledger, names())}});
@@ -145,6 +173,7 @@ Status RecordWriter::add_decision(const Moment& at, const placement::PolicyReque
                                   const placement::PlacementRules& rules, const NotedDecision& made) {
   if (Status seen = see_machine(at, request.topology); !seen) return seen;
   if (Status seen = see_rules(at, rules); !seen) return seen;
+  if (Status seen = see_load(at, request.load); !seen) return seen;
   const placement::Workload workload = without_secrets(request.workload, names());
   if (env_.size() >= kMostEnvironments) env_.clear();
   if (!workload.env.empty()) env_[workload.key] = to_json(workload.env);

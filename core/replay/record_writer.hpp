@@ -69,6 +69,7 @@ class RecordWriter {
   Status write_head(const Moment& at, bool continues);
   Status see_machine(const Moment& at, const std::shared_ptr<const topology::Topology>& topology);
   Status see_rules(const Moment& at, const placement::PlacementRules& rules);
+  Status see_load(const Moment& at, const std::shared_ptr<const load::Load>& load);
   void add_candidates(const std::vector<placement::Candidate>& candidates, Json& line);
 
   RecordFile file_;
@@ -78,6 +79,7 @@ class RecordWriter {
   std::shared_ptr<const topology::Topology> topology_;
   std::shared_ptr<const RecordedSetup> setup_;  ///< null: none is known yet
   std::optional<placement::PlacementRules> rules_;
+  load::Load load_;                           ///< what this file tells of it
   std::map<std::string, KnownState> states_;  ///< by plugin
   LedgerWriter ledger_;
   std::map<CandidateKey, std::uint64_t> candidates_;  ///< by what they are, those that this file has so far

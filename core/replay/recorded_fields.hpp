@@ -4,6 +4,7 @@
 #include <array>
 #include <tuple>
 
+#include "core/load/load.hpp"
 #include "core/placement/decide.hpp"
 #include "core/placement/placement_rules.hpp"
 #include "core/placement/policy.hpp"
@@ -163,6 +164,14 @@ TOPOLET_END_OF_FIELDS
 
 /// The fields that are recorded of each request as they are: all but machine, ledger, workload and candidates, and what
 /// decide() knows by its votes.
+TOPOLET_FIELDS_OF(load::ContainerLoad)
+  field("cpu_milli", &T::cpu_milli), field("psi_some_permille", &T::psi_some_permille), field("age_ms", &T::age)
+TOPOLET_END_OF_FIELDS
+
+TOPOLET_FIELDS_OF(load::NodeLoad)
+  field("effective_milli", &T::effective_milli), field("age_ms", &T::age)
+TOPOLET_END_OF_FIELDS
+
 TOPOLET_FIELDS_OF(placement::PolicyRequest)
   field("container_id", &T::container_id), field("occasion", &T::occasion), field("had", &T::had),
   field("min_shared_cpus", &T::min_shared_cpus), field("largest_exclusive_cpus", &T::largest_exclusive_cpus),
@@ -198,7 +207,7 @@ TOPOLET_END_OF_FIELDS
 /// The fields that must be the same when the decision is made again: all but times and configuration number.
 TOPOLET_FIELDS_OF(placement::Decision)
   field("denied", &T::denied), field("unpinned", &T::unpinned), field("conflict", &T::conflict),
-  field("shared_because_full", &T::shared_because_full), field("placement", &T::placement),
+  field("shared_because_full", &T::shared_because_full), field("soft_home", &T::soft_home), field("placement", &T::placement),
   field("within", &T::within), field("nodes", &T::nodes), field("cpus_of_candidate", &T::cpus_of_candidate),
   field("used_devices", &T::used_devices), field("tags", &T::tags), field("unified", &T::unified),
   field("reason", &T::reason), field("reason_code", &T::reason_code), field("verdicts", &T::verdicts),

@@ -104,6 +104,7 @@ class Player {
     if (operation == op::kMachine) return use_machine(line);
     if (operation == op::kRules) return read_json(line.at("rules"), rules_.emplace());
     if (operation == op::kLedger) return read_ledger(line);
+    if (operation == op::kMeasured) return read_load(line);
     if (operation == op::kConfiguration) {
       configure(line);
     } else if (operation == op::kDecide) {
@@ -143,6 +144,27 @@ class Player {
     state_->clear();
     ledger_.forget();
     candidates_.clear();
+    load_.reset();
+  }
+
+  void read_load(const Json& line) {
+    load::Load now = load_ ? *load_ : load::Load();
+    for (const auto& [id, value] : line.value("containers", Json::object()).items()) {
+      if (value.is_null()) {
+        now.containers.erase(id);
+      } else {
+        now.containers[id] = from_json<load::ContainerLoad>(value);
+      }
+    }
+    for (const auto& [node, value] : line.value("nodes", Json::object()).items()) {
+      const auto os_index = static_cast<std::uint32_t>(std::stoul(node));
+      if (value.is_null()) {
+        now.nodes.erase(os_index);
+      } else {
+        now.nodes[os_index] = from_json<load::NodeLoad>(value);
+      }
+    }
+    load_ = std::make_shared<const load::Load>(std::move(now));
   }
 
   void use_machine(const Json& line) {
@@ -206,6 +228,7 @@ class Player {
     auto request = std::make_shared<placement::PolicyRequest>();
     read_json(line.at("request"), *request);
     request->topology = machine_;
+    request->load = load_;
     read_json(line.at("workload"), request->workload);
     request->ledger = ledger_.apply(line.at("ledger"));
     for (const Json& candidate : line.value("new_candidates", Json::array()))
@@ -279,6 +302,7 @@ class Player {
   std::shared_ptr<const topology::Topology> machine_;
   std::optional<placement::PlacementRules> rules_;
   LedgerReader ledger_;
+  std::shared_ptr<const load::Load> load_;
   std::vector<placement::Candidate> candidates_;
   bool has_setup_ = false;
   Json values_;

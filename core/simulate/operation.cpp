@@ -34,6 +34,7 @@ constexpr std::array<std::pair<OperationKind, std::string_view>, 20> kNames = {{
     {OperationKind::kCapacity, "capacity"}, {OperationKind::kCpuset, "cpuset"},
     {OperationKind::kStart, "start"},       {OperationKind::kSandbox, "sandbox"},
     {OperationKind::kStuck, "stuck"},       {OperationKind::kHeal, "heal"},
+    {OperationKind::kLoad, "load"},
 }};
 
 /// A mistake in a line; caught in parse_operation().
@@ -220,6 +221,10 @@ const Reader kAttempt = [](Operation& o, const json& v, std::string_view k) {
 const Reader kAnnotations = [](Operation& o, const json& v, std::string_view k) { o.annotations = texts_of(v, k); };
 const Reader kCpus = [](Operation& o, const json& v, std::string_view k) { o.cpus = set_of<CpuSet>(v, k); };
 
+const Reader kNode = [](Operation& o, const json& v, std::string_view k) {
+  o.node = static_cast<std::uint32_t>(number_of(v, k, 0, std::numeric_limits<std::uint32_t>::max()));
+};
+
 Readers joined(Readers readers, Readers more) {
   readers.merge(more);
   return readers;
@@ -259,14 +264,27 @@ Readers run_pod_readers() {
 
 Readers capacity_readers() {
   constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
-  return {{"node",
-           [](Operation& o, const json& v, std::string_view k) {
-             o.node = static_cast<std::uint32_t>(number_of(v, k, 0, std::numeric_limits<std::uint32_t>::max()));
-           }},
+  return {{"node", kNode},
           {"milli", [](Operation& o, const json& v, std::string_view k) { o.milli = number_of(v, k, -kMost, kMost); }},
           {"for_s", [](Operation& o, const json& v,
                        std::string_view k) { o.lasts = std::chrono::seconds(number_of(v, k, 0, 366L * 24 * 3600)); }},
           {"source", text(&Operation::source)}};
+}
+
+Readers load_readers() {
+  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max() / 2'000'000;
+  return {
+      {"pod", text(&Operation::pod)},
+      {"container", text(&Operation::container)},
+      {"cpu_milli", [](Operation& o, const json& v, std::string_view k) { o.cpu_milli = number_of(v, k, 0, kMost); }},
+      {"psi_some_permille",
+       [](Operation& o, const json& v, std::string_view k) {
+         o.psi_some_permille = static_cast<std::uint32_t>(number_of(v, k, 0, 1000));
+       }},
+      {"node", kNode},
+      {"effective_milli",
+       [](Operation& o, const json& v, std::string_view k) { o.effective_milli = number_of(v, k, 0, kMost); }},
+      {"known", [](Operation& o, const json& v, std::string_view k) { o.known = flag_of(v, k); }}};
 }
 
 Readers readers_of(OperationKind kind) {
@@ -337,6 +355,8 @@ Readers readers_of(OperationKind kind) {
                     {{"ends", [](Operation& o, const json& v, std::string_view k) { o.ends = flag_of(v, k); }}});
     case OperationKind::kHeal:
       return {{"dry_run", [](Operation& o, const json& v, std::string_view k) { o.is_dry = flag_of(v, k); }}};
+    case OperationKind::kLoad:
+      return load_readers();
   }
   return {};
 }
@@ -373,6 +393,7 @@ std::vector<std::string> needed_by(OperationKind kind) {
     case OperationKind::kCpuset:
       return {"pod", "container", "cpus"};
     case OperationKind::kHeal:
+    case OperationKind::kLoad:
       return {};
   }
   return {};
@@ -385,6 +406,22 @@ OperationKind kind_of(const json& object) {
   for (const auto& [kind, name] : kNames) known.emplace_back(name);
   const std::string name = one_of(*op, "op", known);
   return std::find_if(kNames.begin(), kNames.end(), [&](const auto& entry) { return entry.second == name; })->first;
+}
+
+void check_load(const Operation& operation, const json& object) {
+  const bool is_of_node = object.contains("node");
+  const bool is_of_container = object.contains("pod") && object.contains("container");
+  const bool has_others = object.contains(is_of_node ? "cpu_milli" : "effective_milli") ||
+                          (is_of_node && object.contains("pod")) || (is_of_node && object.contains("container")) ||
+                          (is_of_node && object.contains("psi_some_permille"));
+  if (is_of_node == is_of_container || has_others)
+    throw InvalidLine(
+        "load needs either \"node\", with its \"effective_milli\", or \"pod\" and \"container\", with its "
+        "\"cpu_milli\"");
+  const bool has_value = is_of_node ? operation.effective_milli.has_value() : operation.cpu_milli.has_value();
+  if (operation.known && !has_value)
+    throw InvalidLine(fmt::format("load needs \"{}\", or \"known\": false, where it is not measured any more",
+                                  is_of_node ? "effective_milli" : "cpu_milli"));
 }
 
 Operation read(const json& object) {
@@ -424,6 +461,7 @@ Operation read(const json& object) {
         "capacity needs \"milli\" and \"for_s\": how much, and for how long; with neither the node's nominal "
         "capacity counts again");
   }
+  if (operation.kind == OperationKind::kLoad) check_load(operation, object);
   if (operation.name.empty()) operation.name = operation.pod;
   return operation;
 }

@@ -55,6 +55,7 @@ enum class OperationKind : std::uint8_t {
   kSandbox,
   kStuck,
   kHeal,
+  kLoad,
 };
 
 /// The call whose answer `runtime` sets.
@@ -101,7 +102,12 @@ struct Operation {
   std::string pci;
   NodeSet nodes;
 
-  std::uint32_t node = 0;             ///< capacity
+  std::optional<std::int64_t> cpu_milli;  ///< load: of a container, as the next
+  std::optional<std::uint32_t> psi_some_permille;
+  std::optional<std::int64_t> effective_milli;  ///< load: of a node
+  bool known = true;                            ///< load: false: it is not measured any more
+
+  std::uint32_t node = 0;             ///< capacity, load
   std::optional<std::int64_t> milli;  ///< none: nominal again
   std::chrono::milliseconds lasts{0};
   std::string source = "operator";

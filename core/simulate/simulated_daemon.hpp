@@ -10,11 +10,13 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/base/log_fwd.hpp"
 #include "core/base/result.hpp"
 #include "core/engine/engine.hpp"
+#include "core/load/load.hpp"
 #include "core/operations/operation.hpp"
 #include "core/plugin/call/policy_thread.hpp"
 #include "core/plugin/host/in_memory_plugin_state.hpp"
@@ -54,6 +56,8 @@ class SimulatedDaemon {
   SimulatedDaemon(const SimulatedDaemon&) = delete;
   SimulatedDaemon& operator=(const SimulatedDaemon&) = delete;
 
+  /// What tells the measured load, which outlives each run. To be set before start().
+  void set_load_source(load::Source source) { load_ = std::move(source); }
   /// For the first time. The error of a plugin's create(), of the store, or of the watch socket.
   Status start(engine::Engine::Machine machine, const SimulationOptions& options = {});
   /// As for engine::Engine::change_machine(), for the runs that follow too.
@@ -111,6 +115,7 @@ class SimulatedDaemon {
   SimulatedRuntime& runtime_;
   std::timed_mutex& busy_;
   SimulationOptions options_;
+  load::Source load_;
   const std::shared_ptr<Log> log_ = make_silent_log();
   const std::shared_ptr<store::PluginStateStore> plugin_state_ = std::make_shared<plugin::InMemoryPluginState>();
   ActivityRecorder activity_;

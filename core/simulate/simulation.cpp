@@ -96,7 +96,9 @@ const store::DecidedRow* why_changed(const std::vector<store::DecidedRow>& rows,
 }  // namespace
 
 Simulation::Simulation(topology::DiscoverOptions machine, plugin::LoadedConfig setup)
-    : machine_options_(std::move(machine)), setup_(std::move(setup)), daemon_(setup_, runtime_, busy_) {}
+    : machine_options_(std::move(machine)), setup_(std::move(setup)), daemon_(setup_, runtime_, busy_) {
+  daemon_.set_load_source([this] { return measure(); });
+}
 
 Simulation::~Simulation() = default;
 
@@ -200,6 +202,8 @@ void Simulation::dispatch(const Operation& operation, OperationResult& result) {
       return set_stuck(operation, result);
     case OperationKind::kHeal:
       return heal(operation, result);
+    case OperationKind::kLoad:
+      return set_load(operation, result);
   }
 }
 
@@ -410,6 +414,7 @@ void Simulation::remove_pod(const Operation& operation, OperationResult& result)
   std::erase_if(next_attempts_, is_its);
   std::erase_if(container_ids_, is_its);
   std::erase_if(classes_, is_its);
+  std::erase_if(loads_, is_its);
   std::erase_if(init_containers_, [&](const ContainerName& name) { return name.first == operation.pod; });
   pods_.erase(pod);
 }
@@ -477,6 +482,40 @@ void Simulation::set_stuck(const Operation& operation, OperationResult& result) 
   if (!container_id(operation, result)) return;
   runtime_.set_stuck(operation.pod, operation.container, !operation.ends);
   fill_placement(operation, result);
+}
+
+void Simulation::set_load(const Operation& operation, OperationResult& result) {
+  if (operation.pod.empty()) {
+    const auto is_it = [&](const topology::Node& node) { return node.os_index == operation.node; };
+    if (std::none_of(topology_->nodes.begin(), topology_->nodes.end(), is_it))
+      return set_error(result, fmt::format("the machine has no node {}", operation.node));
+    if (operation.known) {
+      node_loads_[operation.node] = {.effective_milli = *operation.effective_milli};
+    } else {
+      node_loads_.erase(operation.node);
+    }
+    return;
+  }
+  const auto id = container_id(operation, result);
+  if (!id) return;
+  container_ids_[{operation.pod, operation.container}] = *id;
+  if (operation.known) {
+    loads_[{operation.pod, operation.container}] = {.cpu_milli = *operation.cpu_milli,
+                                                    .psi_some_permille = operation.psi_some_permille};
+  } else {
+    loads_.erase({operation.pod, operation.container});
+  }
+  fill_placement(operation, result);
+}
+
+/// As a sampler would at this moment.
+std::shared_ptr<const load::Load> Simulation::measure() const {
+  auto measured = std::make_shared<load::Load>();
+  measured->nodes = node_loads_;
+  for (const auto& [name, load] : loads_) {
+    if (const auto id = container_ids_.find(name); id != container_ids_.end()) measured->containers[id->second] = load;
+  }
+  return measured;
 }
 
 std::optional<engine::Allocation> Simulation::allocation_of(const Operation& operation) {

@@ -19,6 +19,7 @@
 #include "core/base/result.hpp"
 #include "core/engine/engine.hpp"
 #include "core/engine/state/allocation.hpp"
+#include "core/load/load.hpp"
 #include "core/placement/verdicts.hpp"
 #include "core/plugin/host/loaded_config.hpp"
 #include "core/simulate/kubelet.hpp"
@@ -141,6 +142,8 @@ class Simulation {
   void set_sandbox(const Operation& operation, OperationResult& result);
   void set_cpuset(const Operation& operation, OperationResult& result);
   void set_stuck(const Operation& operation, OperationResult& result);
+  void set_load(const Operation& operation, OperationResult& result);
+  std::shared_ptr<const load::Load> measure() const;
 
   HeldCpusByContainer held_cpus();
   std::optional<engine::Allocation> allocation_of(const Operation& operation);
@@ -164,6 +167,8 @@ class Simulation {
   std::map<ContainerName, std::string> container_ids_;
   std::set<ContainerName> init_containers_;  ///< those that were not seen to end
   std::map<ContainerName, placement::Qos> classes_;
+  std::map<ContainerName, load::ContainerLoad> loads_;  ///< measured from here on
+  std::map<std::uint32_t, load::NodeLoad> node_loads_;
 };
 
 }  // namespace topolet::simulate

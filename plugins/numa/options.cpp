@@ -63,6 +63,7 @@ PolicyOptions read_options(const sdk::Options& options) {
   read.scope = options["scope"] == "pod" ? Scope::kPod : Scope::kContainer;
   read.strategy = strategy_named(options["strategy"]);
   read.shared_strategy = options["shared-strategy"] == "packed" ? Strategy::kPacked : Strategy::kSpread;
+  read.soft_homes = options["shared-home"] == "soft";
   read.bind_memory = options["memory"] == "bind";
   read.requires_zone = options["zone"] == "require";
   read.reserved_memory = ReservedMemory(options["reserved-memory"]);

@@ -38,6 +38,7 @@ struct PolicyOptions {
   Scope scope = Scope::kContainer;
   Strategy strategy = Strategy::kPacked;         ///< for containers with exclusive CPUs
   Strategy shared_strategy = Strategy::kSpread;  ///< for all others
+  bool soft_homes = false;  ///< containers that share CPUs may run beside their nodes while others have CPUs to spare
   bool bind_memory = false;
   bool requires_zone = false;  ///< a container that a scheduler has chosen nodes for may be on no others
   ReservedMemory reserved_memory = {};

@@ -14,10 +14,11 @@ constexpr std::array<topolet_str, 2> kScopes = {{TOPOLET_STR("container"), TOPOL
 constexpr std::array<topolet_str, 3> kStrategies = {
     {TOPOLET_STR("packed"), TOPOLET_STR("spread"), TOPOLET_STR("roomy")}};
 constexpr std::array<topolet_str, 2> kSharedStrategies = {{TOPOLET_STR("packed"), TOPOLET_STR("spread")}};
+constexpr std::array<topolet_str, 2> kHomes = {{TOPOLET_STR("strict"), TOPOLET_STR("soft")}};
 constexpr std::array<topolet_str, 2> kMemory = {{TOPOLET_STR("none"), TOPOLET_STR("bind")}};
 constexpr std::array<topolet_str, 2> kZone = {{TOPOLET_STR("prefer"), TOPOLET_STR("require")}};
 
-constexpr std::array<topolet_option, 13> kOptions = {{
+constexpr std::array<topolet_option, 14> kOptions = {{
     sdk::choice_option(
         "policy", "best-effort", kPolicies,
         "Which Topology Manager policy to follow; none only takes CPUs in the order of the kubelet's CPU manager."),
@@ -29,6 +30,9 @@ constexpr std::array<topolet_option, 13> kOptions = {{
                        "emptiest, and roomy the emptiest as long as each node keeps room for a large container."),
     sdk::choice_option("shared-strategy", "spread", kSharedStrategies,
                        "The same for containers that share CPUs, whose requests are the least that they use."),
+    sdk::choice_option("shared-home", "strict", kHomes,
+                       "Whether containers that share CPUs run on those of their nodes only (strict), or also on CPUs "
+                       "that the nearest nodes have to spare while nearly all of their own are used (soft)."),
     sdk::choice_option("memory", "none", kMemory,
                        "bind restricts the memory of containers with a memory limit to the nodes that they run on."),
     sdk::string_option("reserved-memory", "",

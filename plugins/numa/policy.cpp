@@ -319,6 +319,14 @@ Set siblings_to_withhold(const topolet_pick_request& picking) {
   return (beside - whole).empty() ? beside : Set();
 }
 
+/// Where a policy or a scheduler says on which nodes a container has to be, it stays there.
+bool has_soft_home(const topolet_request& request, const PolicyOptions& options) {
+  if (!options.soft_homes || request.exclusive != 0 || request.mode != TOPOLET_MODE_SHARED) return false;
+  const Demand demand = demand_of(request, options);
+  const bool must_be_in_zone = options.requires_zone && !demand.zone.empty();
+  return demand.alignment < Alignment::kRestricted && !must_be_in_zone && !demand.binds_memory;
+}
+
 }  // namespace
 
 std::vector<Verdict> Policy::score(const topolet_request& request) const {
@@ -420,6 +428,7 @@ void Policy::propose(const topolet_request& request, sdk::Proposals& proposals) 
 void Policy::pick(const topolet_pick_request& request, sdk::Picks& picks) const {
   // Where all CPUs are of one kind there is nothing to choose but an order.
   const bool is_to_choose = request.stage == TOPOLET_PICK_CHOOSE;
+  if (request.stage == TOPOLET_PICK_REVIEW && has_soft_home(*request.request, options_)) picks.soften();
   if (is_to_choose && sdk::cpu_kinds(*request.request->topology).size() < 2) return;
   const CpuOrder order = pick(request);
   if (!order.rejection.empty()) picks.reject(order.rejection);

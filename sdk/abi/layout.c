@@ -336,6 +336,31 @@ FIELD(topolet_candidate, usable, 56, 16, topolet_set);
 FIELD(topolet_candidate, distance, 72, 4, uint32_t);
 FIELD(topolet_candidate, reserved, 76, 4, uint32_t);
 
+SIZE(topolet_node_load, 16);
+FIELD(topolet_node_load, effective_milli, 0, 8, int64_t);
+FIELD(topolet_node_load, age_ms, 8, 8, int64_t);
+
+SIZE(topolet_pu_load, 16);
+FIELD(topolet_pu_load, effective_milli, 0, 8, int64_t);
+FIELD(topolet_pu_load, age_ms, 8, 8, int64_t);
+
+SIZE(topolet_entry_load, 24);
+FIELD(topolet_entry_load, cpu_milli, 0, 8, int64_t);
+FIELD(topolet_entry_load, age_ms, 8, 8, int64_t);
+FIELD(topolet_entry_load, psi_some_permille, 16, 4, int32_t);
+FIELD(topolet_entry_load, reserved, 20, 4, uint32_t);
+
+SIZE(topolet_load, 48);
+FIELD(topolet_load, struct_size, 0, 4, uint32_t);
+FIELD(topolet_load, reserved, 4, 4, uint32_t);
+FIELD(topolet_load, nodes, 8, 8, const topolet_node_load*);
+FIELD(topolet_load, pus, 16, 8, const topolet_pu_load*);
+FIELD(topolet_load, entries, 24, 8, const topolet_entry_load*);
+FIELD(topolet_load, node_stride, 32, 4, uint32_t);
+FIELD(topolet_load, pu_stride, 36, 4, uint32_t);
+FIELD(topolet_load, entry_stride, 40, 4, uint32_t);
+FIELD(topolet_load, reserved_2, 44, 4, uint32_t);
+
 SIZE(topolet_request, 152);
 FIELD(topolet_request, struct_size, 0, 4, uint32_t);
 FIELD(topolet_request, exclusive, 4, 4, uint32_t);
@@ -560,7 +585,7 @@ FIELD(topolet_pick_request, chosen, 32, 16, topolet_set);
 FIELD(topolet_pick_request, count, 48, 4, uint32_t);
 FIELD(topolet_pick_request, stage, 52, 4, int32_t);
 
-SIZE(topolet_pick_sink, 96);
+SIZE(topolet_pick_sink, 104);
 FIELD(topolet_pick_sink, struct_size, 0, 4, uint32_t);
 FIELD(topolet_pick_sink, reserved, 4, 4, uint32_t);
 FIELD(topolet_pick_sink, context, 8, 8, void*);
@@ -574,6 +599,7 @@ FIELD(topolet_pick_sink, at_least, 64, 8, int32_t (*)(const topolet_pick_sink* s
 FIELD(topolet_pick_sink, reject, 72, 8, int32_t (*)(const topolet_pick_sink* sink, topolet_str reason));
 FIELD(topolet_pick_sink, code, 80, 8, int32_t (*)(const topolet_pick_sink* sink, topolet_str code));
 FIELD(topolet_pick_sink, replace, 88, 8, int32_t (*)(const topolet_pick_sink* sink, uint32_t entry, uint32_t flags, topolet_str reason));
+FIELD(topolet_pick_sink, soften, 96, 8, int32_t (*)(const topolet_pick_sink* sink));
 
 SIZE(topolet_pick, 16);
 FIELD(topolet_pick, struct_size, 0, 4, uint32_t);

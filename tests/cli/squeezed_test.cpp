@@ -116,7 +116,7 @@ TEST_F(SqueezedTest, IsNotToldOfAnybodyOnceCpusAreBack) {
 TEST_F(SqueezedTest, ComesLastInWhatProgramsReadByPosition) {
   simulate(std::string(kBefore) + kSqueezed);
   EXPECT_THAT(line_with("pod", {"ps", "--format", "csv"}),
-              EndsWith(",since,reason,squeezed,seen_on,overlapped,overruled_since,stuck_on\r"));
+              EndsWith(",since,reason,squeezed,seen_on,overlapped,overruled_since,stuck_on,widened_by\r"));
   EXPECT_THAT(line_with("other", {"ps", "--format", "csv"}), EndsWith(",\"\"\r"));
   EXPECT_THAT(line_with("own", {"ps", "--format", "csv", "--wide"}), EndsWith(",placed,\"\",\"\",\"\",\"\"\r"));
 }

@@ -401,6 +401,48 @@ TEST(AbiRequest, HasAFlagForEachFact) {
   EXPECT_EQ(flags_with([](Request& of) { of.common_options.spread_cores = true; }), TOPOLET_REQUEST_SPREAD_CORES);
 }
 
+TEST(AbiRequest, ShowsWhatIsMeasured) {
+  placement::PolicyRequest request = *two_node_request();
+  const auto entry = [](const char* name) {
+    placement::LedgerEntry shown;
+    shown.key.name = name;
+    shown.container_id = std::string("c-") + name;
+    return shown;
+  };
+  request.ledger.entries.push_back(entry("a"));
+  request.ledger.entries.push_back(entry("b"));
+  EXPECT_EQ(abi_view(request).view().load, nullptr);
+  request.load = std::make_shared<const load::Load>();
+  EXPECT_EQ(abi_view(request).view().load, nullptr);
+  load::Load measured;
+  measured.containers["c-b"] = {1500, 20, std::chrono::milliseconds(700)};
+  request.load = std::make_shared<const load::Load>(measured);
+  {
+    const AbiRequest view = abi_view(request);
+    const topolet_load& shown = *view.view().load;
+    EXPECT_EQ(shown.struct_size, sizeof(topolet_load));
+    EXPECT_EQ(shown.nodes, nullptr);
+    EXPECT_EQ(shown.pus, nullptr);
+    const auto of = [&](std::size_t i) {
+      return *TOPOLET_AT(topolet_entry_load, shown.entries, shown.entry_stride, i);
+    };
+    EXPECT_EQ(of(0).cpu_milli, -1);
+    EXPECT_EQ(of(0).psi_some_permille, -1);
+    EXPECT_EQ(of(1).cpu_milli, 1500);
+    EXPECT_EQ(of(1).psi_some_permille, 20);
+    EXPECT_EQ(of(1).age_ms, 700);
+  }
+  measured.nodes[1] = {3000, std::chrono::milliseconds(900)};
+  request.load = std::make_shared<const load::Load>(measured);
+  const AbiRequest view = abi_view(request);
+  const topolet_load& shown = *view.view().load;
+  const auto of = [&](std::size_t i) { return *TOPOLET_AT(topolet_node_load, shown.nodes, shown.node_stride, i); };
+  EXPECT_EQ(of(0).effective_milli, -1);
+  EXPECT_EQ(of(0).age_ms, -1);
+  EXPECT_EQ(of(1).effective_milli, 3000);
+  EXPECT_EQ(of(1).age_ms, 900);
+}
+
 TEST(AbiRequest, TellsThePoolFromWhatTheContainerMayBeGiven) {
   placement::PolicyRequest request = *two_node_request();
   request.ledger.reserved = CpuSet{0};

@@ -86,6 +86,30 @@ TEST(Record, TellsTheOperationsInTheWordsOfAWorkload) {
   EXPECT_EQ(lines_with(record, "remove_pod").at(0)["pod"], "db");
 }
 
+TEST(Record, HasTheLoadThatDecisionsAreShown) {
+  const RecordedRun run;
+  {
+    SimulatedNode node(kTwoNodes, {"--plugins.enable=numa", "--numa.shared-home=soft"}, run.options());
+    node.burstable("a", 1000);
+    node.burstable("b", 1000);
+    node.apply(R"({"op":"load","pod":"a","container":"main","cpu_milli":64000,"psi_some_permille":300})");
+    node.apply(R"({"op":"load","pod":"b","container":"main","cpu_milli":10})");
+    node.apply(R"({"op":"load","node":1,"effective_milli":3000})");
+    const OperationResult widened = node.apply(R"({"op":"clock","advance_s":15})");
+    ASSERT_EQ(widened.changed.size(), 1U);
+    node.apply(R"({"op":"load","pod":"b","container":"main","known":false})");
+    node.burstable("c", 1000);
+  }
+  const std::vector<json> measured = lines_with(run.text(), "measured");
+  ASSERT_EQ(measured.size(), 2U);
+  EXPECT_EQ(measured[0]["containers"].size(), 2U);
+  EXPECT_EQ(measured[0]["nodes"]["1"]["effective_milli"], 3000);
+  EXPECT_EQ(measured[1]["containers"].size(), 1U) << "what is not known any more";
+  const replay::ReplayResult result = run.replay();
+  EXPECT_EQ(first_difference(result), "");
+  EXPECT_GE(result.decisions, 4U) << "it was asked whether the home is soft";
+}
+
 TEST(Record, NamesThePolicyThatAnswersOtherwise) {
   const RecordedRun run;
   {

@@ -229,7 +229,8 @@ TEST_F(DetachedTest, HoldsNothingOfAnOlderVersionUntilTheFileCanBeWritten) {
                            "tags; ALTER TABLE "
                            "allocation DROP COLUMN adopted; ALTER TABLE allocation DROP COLUMN unified; ALTER TABLE "
                            "allocation DROP COLUMN kubelet_unified; ALTER TABLE allocation DROP COLUMN last_move; "
-                           "ALTER TABLE pod DROP COLUMN waiting; DROP TABLE recent_size; PRAGMA user_version = 13",
+                           "ALTER TABLE allocation DROP COLUMN widening; ALTER TABLE pod DROP COLUMN waiting; DROP "
+                           "TABLE recent_size; PRAGMA user_version = 13",
                            "age")
                   .has_value());
   const auto store = open_detached();

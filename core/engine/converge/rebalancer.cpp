@@ -165,7 +165,7 @@ void Rebalancer::move_as_requested(const plugin::MoveRequest& request) {
     if (request.move_nodes) return planner_.plan_requested_move(before, nullptr, why);
     NodeSet nodes;
     for (const topology::Node& node : deps_.placer.topology()->nodes) {
-      if (node.cpus.intersects(before.placement.cpus)) nodes.insert(node.os_index);
+      if (node.cpus.intersects(before.home_cpus())) nodes.insert(node.os_index);
     }
     return planner_.plan_requested_move(before, &nodes, why);
   });

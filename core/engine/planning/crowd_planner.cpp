@@ -95,7 +95,7 @@ std::vector<placement::ContainerKey> CrowdPlanner::crowded(const SharedLoad& loa
   for (const auto& [key, allocation] : ledger_.allocations()) {
     if (!may_be_relieved(allocation)) continue;
     const placement::Mode mode = allocation.placement.mode;
-    const CpuSet& cpus = allocation.placement.cpus;
+    const CpuSet cpus = allocation.home_cpus();
     const std::int64_t milli = shared_request_milli(allocation);
     const Load mean = load.mean(cpus);
     if (mean <= SharedLoad::kWholeCpu) continue;
@@ -117,18 +117,18 @@ std::vector<placement::ContainerKey> CrowdPlanner::crowded(const SharedLoad& loa
 
 bool CrowdPlanner::helps(const SharedLoad& load, const Allocation& before, const CpuSet& cpus) {
   const std::int64_t milli = shared_request_milli(before);
+  const CpuSet home = before.home_cpus();
   SharedLoad after = load;
-  after.remove(before.placement.cpus, milli);
+  after.remove(home, milli);
   after.add(cpus, milli);
-  const CpuSet touched = before.placement.cpus | cpus;
-  return after.highest(touched) < load.highest(touched) &&
-         is_clearly_less(after.mean(cpus), load.mean(before.placement.cpus));
+  const CpuSet touched = home | cpus;
+  return after.highest(touched) < load.highest(touched) && is_clearly_less(after.mean(cpus), load.mean(home));
 }
 
 /// Only that it is crowded may speak against where it is now. Its devices, for instance, are to be no farther away.
 BetterPlace CrowdPlanner::plan_relief(const Allocation& before) const {
   const SharedLoad load = shared_load_of(ledger_);
-  const CpuSet& from = before.placement.cpus;
+  const CpuSet from = before.home_cpus();
   if (!may_be_relieved(before) || load.mean(from) <= SharedLoad::kWholeCpu) return {};
   placement::Workload workload = before.workload;
   workload.pod_nodes = ledger_.nodes_of_pod(workload.key.pod_uid, workload.key.sandbox_id);

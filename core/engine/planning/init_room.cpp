@@ -70,7 +70,7 @@ std::vector<NodeMemory> memory_by_node(const topology::Topology& topology, const
   std::vector<std::int64_t> shares;
   for (const topology::Node& node : topology.nodes) {
     const bool is_unbound_there = mems.empty() && !node.memory_only;
-    const std::size_t share = is_unbound_there ? (allocation.placement.cpus & node.cpus).size()
+    const std::size_t share = is_unbound_there ? (allocation.home_cpus() & node.cpus).size()
                                                : static_cast<std::size_t>(mems.contains(node.os_index));
     shares.push_back(static_cast<std::int64_t>(share));
   }

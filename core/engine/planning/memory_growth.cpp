@@ -75,7 +75,7 @@ placement::PolicyRequest request_on_its_cpus(const Placer& placer, const Ledger&
   request.occasion = placement::Occasion::kResize;
   request.container_id = before.id_in_runtime();
   request.had = had_of(before);
-  const CpuSet& cpus = before.placement.cpus;
+  const CpuSet cpus = before.home_cpus();
   // Its present mode counts, not the one that the rules would give it now.
   request.exclusive = before.is_exclusive();
   if (request.exclusive) {
@@ -177,7 +177,7 @@ Plan plan_other_size(const Placer& placer, const Ledger& ledger, const Allocatio
   const bool is_bound_by_policies = !kept.empty() && requested.kubelet_mems.empty();
   if (!is_bound_by_policies || (!plan.decision.denied && covers(plan.decision, kept))) return plan;
   constraints.keep_nodes = kept & placer.candidates().back().nodes;
-  constraints.also_among = node_sets_beside(before.placement.cpus, placer, ledger, before);
+  constraints.also_among = node_sets_beside(before.home_cpus(), placer, ledger, before);
   Plan on_kept_nodes = reclaim_and_plan(placer, ledger, requested, constraints);
   // If both are denied, the denial for all nodes says more.
   return plan.decision.denied && on_kept_nodes.decision.denied ? plan : on_kept_nodes;

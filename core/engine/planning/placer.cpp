@@ -82,7 +82,7 @@ Allocation assumed_allocation(const placement::Workload& workload, const placeme
 
 placement::Had had_of(const Allocation& allocation) {
   const placement::Placement& has = allocation.placement;
-  return {has.cpus, has.withheld, has.mems};
+  return {allocation.home_cpus(), has.withheld, has.mems};
 }
 
 bool Placer::Constraints::admits(const placement::Candidate& candidate) const {
@@ -123,6 +123,7 @@ placement::PolicyRequest Placer::request(const Ledger& ledger, const placement::
                                                   ledger.kubelet_hands_out_cpusets());
   if (deps_.rdt_classes != nullptr) request.rdt_classes = deps_.rdt_classes->usable();
   request.any_rdt_class = deps_.any_rdt_class;
+  if (deps_.load) request.load = deps_.load();
   // A runtime that has forgotten an attempt has the kubelet make the same once more.
   if (!constraints.keep.cpus.empty()) request.occasion = placement::Occasion::kRestart;
   if (constraints.occasion) request.occasion = *constraints.occasion;
@@ -245,7 +246,7 @@ std::optional<Move> Placer::plan_wished_move(const Ledger& after, const Allocati
   constraints.only_shared = true;
   constraints.had = had_of(allocation);
   constraints.plan_began = *newcomer.plan_began;
-  if (!wish.move_nodes) constraints.within_nodes = deps_.topology->nodes_of(allocation.placement.cpus);
+  if (!wish.move_nodes) constraints.within_nodes = deps_.topology->nodes_of(allocation.home_cpus());
   placement::Workload workload = allocation.workload;
   workload.pod_nodes = after.nodes_of_pod(workload.key.pod_uid, workload.key.sandbox_id);
   Move move{allocation.workload,

@@ -8,6 +8,7 @@
 
 #include "core/engine/planning/rdt_classes.hpp"
 #include "core/engine/state/cpu_inventory.hpp"
+#include "core/load/load.hpp"
 #include "core/placement/annotation_names.hpp"
 #include "core/placement/decision.hpp"
 #include "core/placement/placement_rules.hpp"
@@ -36,6 +37,8 @@ struct PlacerDeps {
   bool any_rdt_class = false;                    ///< whatever its name
   /// The wall clock, which says what of the ledger's history is of the last day. None: all of it is.
   std::function<std::chrono::milliseconds()> wall = {};
+  /// Returns what is measured; empty = nothing is.
+  load::Source load = {};
 };
 
 }  // namespace topolet::engine

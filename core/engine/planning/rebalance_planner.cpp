@@ -41,7 +41,7 @@ bool RebalancePlanner::has_fewer_than_promised(const Allocation& allocation) con
 
 bool RebalancePlanner::may_regain(const Allocation& allocation) const {
   if (allocation.was_exclusive() || allocation.squeeze == Squeeze::kPlaced) return true;
-  const CpuSet& cpus = allocation.placement.cpus;
+  const CpuSet cpus = allocation.home_cpus();
   if (allocation.is_exclusive()) {
     return has_fewer_than_promised(allocation) || has_arrived_siblings(allocation);
   }

@@ -111,6 +111,19 @@ struct LastMove {
 /// For so long nobody moves it again, unless it must.
 constexpr std::chrono::minutes kBetweenMovesOfOne{10};
 
+/// CPUs beside its home on which a container that shares CPUs may run as well, while more is used of its home than that
+/// is. It stays when it has ended, as a container is not changed again at once.
+struct Widening {
+  CpuSet cpus;                             ///< outside `within`; empty: it has its home only
+  std::chrono::milliseconds at{};          ///< wall clock: of the newest change
+  std::uint32_t use_permille = 0;          ///< of its home, when it was widened: it is not narrowed before less is used
+  std::chrono::milliseconds not_before{};  ///< wall clock: it is not widened before that
+  friend bool operator==(const Widening&, const Widening&) = default;
+};
+
+/// For so long nothing is changed about how far a container is widened.
+constexpr std::chrono::seconds kBetweenWidenings{10};
+
 /// For so long the kernel has to show topolet's CPUs before a container is not overruled any more.
 constexpr std::chrono::minutes kOverruledLinger{1};
 
@@ -161,6 +174,7 @@ struct Allocation {
   bool shares_pool_row = false;
   NodeSet mems_to_keep;  ///< of its memory nodes, once its memory has left the others; empty: all of them
   std::optional<LastMove> last_move;
+  std::optional<Widening> widening;  ///< shared
 
   bool is_exclusive() const { return placement.mode == placement::Mode::kExclusive; }
   /// It had to leave CPUs of its own, and returns to them when it can.
@@ -191,6 +205,12 @@ struct Allocation {
   const NodeSet& intended_mems() const { return mems_to_keep.empty() ? placement.mems : mems_to_keep; }
   /// Returns the CPUs that nobody else may run on.
   CpuSet dedicated_cpus() const { return is_exclusive() ? placement.cpus | placement.withheld : placement.withheld; }
+  /// It may run on CPUs beside its home.
+  bool is_widened() const { return widening && !widening->cpus.empty(); }
+  /// Returns the CPUs of its home, which is all that it has unless it is widened.
+  CpuSet home_cpus() const { return is_widened() ? placement.cpus - (widening->cpus - within) : placement.cpus; }
+  /// Returns all CPUs that it may use when they are in the pool.
+  CpuSet reach() const { return is_widened() ? within | widening->cpus : within; }
   /// Returns the CPUs on which it stays whatever it is told: nobody else is given these alone.
   CpuSet barred_cpus() const;
   /// The CPUs kept idle for it, and the exclusive ones that it has not left yet.

@@ -136,6 +136,20 @@ void read(const Json& json, LastMove& move) {
   read_name(json.at("cause").get<std::string>(), kMoveCauses, move.cause);
 }
 
+Json json_of(const Widening& widening) {
+  return {{"cpus", widening.cpus.to_string()},
+          {"at_ms", widening.at.count()},
+          {"use_permille", widening.use_permille},
+          {"not_before_ms", widening.not_before.count()}};
+}
+
+void read(const Json& json, Widening& widening) {
+  read_set(json, "cpus", widening.cpus);
+  widening.at = std::chrono::milliseconds(json.at("at_ms").get<std::int64_t>());
+  json.at("use_permille").get_to(widening.use_permille);
+  widening.not_before = std::chrono::milliseconds(json.at("not_before_ms").get<std::int64_t>());
+}
+
 Json json_of(const Stuck& stuck) {
   return {{"cpus", stuck.cpus.to_string()},
           {"why", stuck.why},

@@ -234,6 +234,7 @@ void Draft::return_displaced() {
     allocation.last_move = LastMove{transition_.wall_time, MoveCause::kReturn};
     allocation.placement.mode = preferred.placement.mode;
     allocation.placement.cpus = allocation.within = allocation.evaluated_cpus = preferred.within;
+    allocation.widening.reset();
     allocation.arrived_cpus = {};
     allocation.restricted = false;
     allocation.squeeze = Squeeze::kNone;
@@ -248,6 +249,13 @@ void Draft::return_displaced() {
 /// Returns the shared CPUs of a container that follows the pool.
 CpuSet Draft::shared_cpus_of(const Allocation& allocation) const {
   if (allocation.conflict) return allocation.placement.cpus;
+  CpuSet cpus = home_cpus_of(allocation);
+  if (allocation.is_widened()) cpus |= allocation.widening->cpus & transition_.pool;
+  return cpus;
+}
+
+/// The same without those that it is widened by.
+CpuSet Draft::home_cpus_of(const Allocation& allocation) const {
   return shared_cpus(allocation.placement.mode, allocation.within, transition_.pool, transition_.free_reserved,
                      !allocation.workload.kubelet_cpus.empty());
 }
@@ -277,15 +285,17 @@ void Draft::keep_from_crowding(std::vector<Allocation>& back) const {
   if (std::none_of(back.begin(), back.end(), [this](const auto& a) { return may_stay_displaced(a); })) return;
   SharedLoadSum sum;
   for_each([&](const placement::ContainerKey&, const Allocation& allocation) {
-    if (allocation.follows_pool()) sum.add(shared_cpus_of(allocation), shared_request_milli(allocation));
+    if (!allocation.follows_pool()) return;
+    const CpuSet cpus = allocation.conflict ? allocation.placement.cpus : home_cpus_of(allocation);
+    sum.add(cpus, shared_request_milli(allocation));
   });
   SharedLoad load = sum.load();
   std::erase_if(back, [&](const Allocation& allocation) {
     Allocation returned = allocation;
     returned.placement.mode = allocation.preferred->placement.mode;
     returned.within = allocation.preferred->within;
-    const CpuSet now = shared_cpus_of(allocation);
-    const CpuSet home = shared_cpus_of(returned);
+    const CpuSet now = allocation.conflict ? allocation.placement.cpus : home_cpus_of(allocation);
+    const CpuSet home = allocation.conflict ? allocation.placement.cpus : home_cpus_of(returned);
     const std::int64_t milli = shared_request_milli(allocation);
     const SharedLoad::Load mean = load.mean(now);
     load.remove(now, milli);
@@ -309,6 +319,7 @@ void Draft::hold_stuck() {
     Allocation& kept = held.back();
     if (!kept.preferred) kept.preferred = Preferred{{kept.placement.mode, {}, {}, {}}, kept.within, kept.nodes};
     kept.within &= stays_on;
+    if (kept.widening) kept.widening->cpus &= stays_on;
   });
   for (Allocation& allocation : held) {
     allocation.reason = fmt::format("it cannot be moved, so that it is given no CPUs besides {} until it can be",

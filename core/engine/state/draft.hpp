@@ -91,6 +91,7 @@ class Draft {
   void return_displaced();
   CpuSet shared_cpus_of(const Allocation& allocation) const;
   bool has_to_return(const Allocation& allocation) const;
+  CpuSet home_cpus_of(const Allocation& allocation) const;
   bool may_stay_displaced(const Allocation& allocation) const;
   void keep_from_crowding(std::vector<Allocation>& back) const;
   void hold_stuck();

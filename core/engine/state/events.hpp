@@ -238,6 +238,18 @@ struct Evaluated {
 };
 /// Some containers are not left alone any more that were moved a while ago: those of them go back that are due.
 struct RestEnded {};
+/// Containers that share CPUs may run on these beside their homes from now on.
+struct HomesWidened {
+  struct Change {
+    placement::ContainerKey key;
+    CpuSet cpus;                     ///< empty: on none any more
+    std::uint32_t use_permille = 0;  ///< as in Widening, as is the next
+    std::chrono::milliseconds not_before{};
+    std::string reason;
+    std::string reason_code;
+  };
+  std::vector<Change> changes;
+};
 /// Other CPUs may be used from now on. `restricted`: shared containers that use less than a whole candidate. `widened`:
 /// shared containers with a new `within`.
 struct MachineChanged {
@@ -306,8 +318,8 @@ using Event =
                  event::Moved, event::MemoryMoved, event::ChangeReverted, event::Converged, event::Drifted,
                  event::SeenInKernel, event::SetByPlugin, event::FoundStuck, event::CameLoose, event::Overlapped,
                  event::Adopted, event::FoundForeign, event::PodConfined, event::PodQuotaDropped, event::Evaluated,
-                 event::MachineChanged, event::CrashHoldExpired, event::Restarted, event::ClockSet, event::AuditOnly,
-                 event::SetupChanged, event::CapacityReported, event::CapacityCleared, event::CapacityTimePassed,
-                 event::KubeletStatic, event::RestEnded, event::WaitingExpired>;
+                 event::HomesWidened, event::MachineChanged, event::CrashHoldExpired, event::Restarted, event::ClockSet,
+                 event::AuditOnly, event::SetupChanged, event::CapacityReported, event::CapacityCleared,
+                 event::CapacityTimePassed, event::KubeletStatic, event::RestEnded, event::WaitingExpired>;
 
 }  // namespace topolet::engine

@@ -224,6 +224,8 @@ CpuSet Ledger::barred_for(const placement::ContainerKey* key) const {
 std::shared_ptr<const placement::LedgerEntry> Ledger::entry_of(const Allocation& allocation) {
   placement::Placement placement = allocation.placement;
   placement.withheld = allocation.effective_withheld();
+  // Policies book what it requests there.
+  placement.cpus = allocation.home_cpus();
   const placement::Workload& workload = allocation.workload;
   return std::make_shared<const placement::LedgerEntry>(
       placement::LedgerEntry{.key = workload.key,

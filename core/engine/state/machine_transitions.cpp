@@ -105,6 +105,11 @@ void MachineTransitions::restart(const event::Restarted& event) {
       after.stuck->since = std::min(after.stuck->since, now_);
       after.stuck->next_trial = std::min<std::chrono::milliseconds>(after.stuck->next_trial, now_ + kLongestTrial);
     }
+    if (after.widening) {
+      after.widening->at = std::min(after.widening->at, now_);
+      after.widening->not_before =
+          std::min<std::chrono::milliseconds>(after.widening->not_before, now_ + kBetweenMovesOfOne);
+    }
     if (lacks_reserved(ledger_.inventory().reserved, after)) after.within |= ledger_.inventory().reserved;
     if (after != allocation) draft_.put(std::move(after));
   }
@@ -133,6 +138,10 @@ void MachineTransitions::set_clock(const event::ClockSet& event) {
     if (after.stuck) {
       after.stuck->since += event.by;
       after.stuck->next_trial += event.by;
+    }
+    if (after.widening) {
+      after.widening->at += event.by;
+      if (after.widening->not_before.count() != 0) after.widening->not_before += event.by;
     }
     if (after != allocation) draft_.put(std::move(after));
   }

@@ -55,7 +55,7 @@ SharedLoad SharedLoadSum::load() const {
 SharedLoad shared_load_of(const Ledger& ledger) {
   SharedLoadSum sum;
   for (const auto& [key, allocation] : ledger.allocations()) {
-    sum.add(allocation.placement.cpus, shared_request_milli(allocation));
+    sum.add(allocation.home_cpus(), shared_request_milli(allocation));
   }
   return sum.load();
 }

@@ -52,7 +52,8 @@ class SharedLoadSum {
   std::map<CpuSet, SharedLoad::Load, Less> parts_;  ///< what is asked of each of these CPUs
 };
 
-/// Returns the load of all containers that follow the pool, at any point in their lives.
+/// Returns the load of all containers that follow the pool, at any point in their lives. What they are widened by does
+/// not count: their requests are for their homes.
 SharedLoad shared_load_of(const Ledger& ledger);
 
 /// Returns a container's request for shared CPUs, in thousandths of a CPU; 0 if it does not follow the pool.

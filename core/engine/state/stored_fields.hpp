@@ -74,6 +74,7 @@ void for_each_field_of_allocation(Of& allocation, Field field) {
   field("shares_pool_row", allocation.shares_pool_row);
   field("mems_to_keep", allocation.mems_to_keep);
   field("last_move", allocation.last_move);
+  field("widening", allocation.widening);
 }
 
 template <class Of, class Field>

@@ -83,6 +83,7 @@ class Transitions {
   void operator()(const event::Evaluated& event);
   void operator()(const event::RestEnded& event);
   void operator()(const event::WaitingExpired& event);
+  void operator()(const event::HomesWidened& event);
   void operator()(const event::MachineChanged& event) { machine_.change(event); }
   void operator()(const event::CrashHoldExpired& event) { draft_.end(event.key, "crash-hold"); }
   void operator()(const event::Restarted& event);
@@ -156,6 +157,7 @@ Allocation Transitions::allocation_for(const placement::Workload& workload, cons
   after.restricted = false;
   after.preferred = plan.preferred;
   after.arrived_cpus = plan.arrived_cpus;
+  after.widening.reset();
   after.squeeze = plan.squeeze;
   if (plan.squeeze != Squeeze::kLeftToKernel) after.nodes = nodes_of(decision);
   if (plan.cause) after.last_move = LastMove{now_, *plan.cause};
@@ -508,6 +510,7 @@ void Transitions::operator()(const event::ChangeReverted& event) {
   after.arrived_cpus = before.arrived_cpus;
   after.evaluated_cpus = before.evaluated_cpus;
   after.restricted = before.restricted;
+  after.widening = before.widening;
   after.nodes = before.nodes;
   after.squeeze = before.squeeze;
   after.unified = before.unified;
@@ -568,9 +571,9 @@ void Transitions::operator()(const event::Restarted& event) {
 
 void Transitions::operator()(const event::Evaluated& event) {
   const Allocation* before = draft_.find(event.key);
-  if (before == nullptr || before->evaluated_cpus == before->placement.cpus) return;
+  if (before == nullptr || before->evaluated_cpus == before->home_cpus()) return;
   Allocation after = *before;
-  after.evaluated_cpus = after.placement.cpus;
+  after.evaluated_cpus = after.home_cpus();
   draft_.put(std::move(after));
 }
 
@@ -581,6 +584,23 @@ void Transitions::operator()(const event::RestEnded& /*event*/) {
     return allocation.preferred && allocation.preferred->is_due && !was_just_moved(allocation, now_);
   });
   if (is_any_due) draft_.reconsider_all();
+}
+
+void Transitions::operator()(const event::HomesWidened& event) {
+  for (const event::HomesWidened::Change& change : event.changes) {
+    const Allocation* before = draft_.find(change.key);
+    if (before == nullptr || !before->is_managed()) continue;
+    if (!change.cpus.empty() && !before->is_movable_in_pool()) continue;
+    const CpuSet had = before->is_widened() ? before->widening->cpus : CpuSet();
+    if (change.cpus == had) continue;
+    Allocation after = *before;
+    after.widening = Widening{change.cpus, now_, change.use_permille, change.not_before};
+    const bool gains = !change.cpus.is_subset_of(had);
+    AuditEntry audit{gains ? AuditEvent::kWidened : AuditEvent::kNarrowed, change.reason, before->nodes};
+    if (!before->reason.empty()) audit.reason += "; " + before->reason;
+    audit.reason_code = change.reason_code;
+    draft_.put(std::move(after), std::move(audit));
+  }
 }
 
 void Transitions::operator()(const event::KubeletStatic& event) {

@@ -93,7 +93,7 @@ Status write_decided(store::Store& store, const Transition& transition, const Ch
   row.container_id = change.before ? change.before->container_id : after.container_id;
   row.mode = to_string(after.placement.mode);
   row.cpus = after.placement.cpus;
-  row.within = after.within;
+  row.within = after.reach();
   row.withheld = after.effective_withheld();
   row.mems = after.placement.mems;
   row.conflict = after.conflict;

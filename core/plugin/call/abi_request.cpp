@@ -490,12 +490,38 @@ AbiRequest::AbiRequest(const placement::PolicyRequest& request, std::shared_ptr<
                                          block_.copy(request.keep),
                                          request.min_shared_cpus,
                                          request.largest_exclusive_cpus,
-                                         nullptr});
+                                         copy_load()});
   block_.seal();
 }
 
 std::uint32_t AbiRequest::newest_minor() const {
   return std::max({values_.newest_minor(), ledger_->newest_minor(), topology_->newest_minor()});
+}
+
+const topolet_load* AbiRequest::copy_load() {
+  if (request_.load == nullptr || request_.load->empty()) return nullptr;
+  const load::Load& load = *request_.load;
+  const topolet_node_load* nodes = nullptr;
+  if (!load.nodes.empty()) {
+    nodes = copy_each<topolet_node_load>(block_, request_.topology->nodes, [&load](const topology::Node& node) {
+      const auto known = load.nodes.find(node.os_index);
+      return known == load.nodes.end() ? topolet_node_load{-1, -1}
+                                       : topolet_node_load{known->second.effective_milli, known->second.age.count()};
+    });
+  }
+  const topolet_entry_load* entries = nullptr;
+  if (!load.containers.empty()) {
+    entries =
+        copy_each<topolet_entry_load>(block_, request_.ledger.entries, [&load](const placement::LedgerEntry& entry) {
+          const auto known = load.containers.find(entry.container_id);
+          if (known == load.containers.end()) return topolet_entry_load{-1, -1, -1, 0};
+          const auto& pressure = known->second.psi_some_permille;
+          return topolet_entry_load{known->second.cpu_milli, known->second.age.count(),
+                                    pressure ? static_cast<std::int32_t>(*pressure) : -1, 0};
+        });
+  }
+  return block_.copy_struct(topolet_load{sizeof(topolet_load), 0, nodes, nullptr, entries, sizeof(topolet_node_load),
+                                         sizeof(topolet_pu_load), sizeof(topolet_entry_load), 0});
 }
 
 const topolet_candidate* AbiRequest::copy_candidates() {

@@ -120,6 +120,7 @@ class AbiRequest {
 
  private:
   const topolet_candidate* copy_candidates();
+  const topolet_load* copy_load();
 
   const placement::PolicyRequest& request_;
   const std::shared_ptr<const AbiTopology> topology_;

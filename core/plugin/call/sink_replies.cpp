@@ -252,6 +252,12 @@ std::int32_t PickReply::add_replacement(std::uint32_t entry, std::uint32_t flags
   return TOPOLET_OK;
 }
 
+std::int32_t PickReply::soften() {
+  if (call_abandoned) return TOPOLET_LATE;
+  pick.soft_home = true;
+  return TOPOLET_OK;
+}
+
 placement::Pick PickReply::take() {
   for (std::string* reason : {&pick.reason, &pick.unmet, &pick.rejected}) add_code(*reason, pick.code);
   return std::move(pick);
@@ -467,6 +473,7 @@ Sinks make_sinks() {
   forward<PickReply, &PickReply::set_rejected>(sinks.pick.reject);
   forward<PickReply, &PickReply::set_code>(sinks.pick.code);
   forward<PickReply, &PickReply::add_replacement>(sinks.pick.replace);
+  forward<PickReply, &PickReply::soften>(sinks.pick.soften);
 
   sinks.adjust.struct_size = sizeof(sinks.adjust);
   forward<AdjustReply, &AdjustReply::set_mems>(sinks.adjust.mems);

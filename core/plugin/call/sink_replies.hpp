@@ -75,6 +75,7 @@ struct PickReply : SinkReply {
   std::int32_t set_rejected(topolet_str reason);
   std::int32_t set_code(topolet_str code);
   std::int32_t add_replacement(std::uint32_t entry, std::uint32_t flags, topolet_str reason);
+  std::int32_t soften();
 
   /// The pick as it is to be told: reasons end with its code.
   placement::Pick take();

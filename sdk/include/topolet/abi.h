@@ -542,8 +542,39 @@ typedef struct topolet_candidate {
   64u /* exclusive CPUs are spread over cores (numa.distribute-cpus-across-cores) \
        */
 
-/* Measured load, which no host tells yet: a later minor says what is in it. */
-typedef struct topolet_load topolet_load;
+/* What the CPUs of a NUMA node can do. */
+typedef struct topolet_node_load {
+  int64_t
+      effective_milli; /* thousandths of a CPU, of all together: less where a hypervisor takes time; -1: not known */
+  int64_t age_ms;      /* since it was measured; -1 where it is not known */
+} topolet_node_load;
+
+/* What one CPU can do. */
+typedef struct topolet_pu_load {
+  int64_t effective_milli; /* as in topolet_node_load */
+  int64_t age_ms;
+} topolet_pu_load;
+
+/* What one container uses. */
+typedef struct topolet_entry_load {
+  int64_t cpu_milli;         /* CPU time, in thousandths of a CPU; -1: not known */
+  int64_t age_ms;            /* since it was measured; -1 where it is not known */
+  int32_t psi_some_permille; /* of the time, in which a task of it could have run and had no CPU; -1: not known */
+  uint32_t reserved;
+} topolet_entry_load;
+
+/* Measured load, as it was when the request was made. What is not known is not zero. */
+typedef struct topolet_load {
+  uint32_t struct_size;
+  uint32_t reserved;
+  const topolet_node_load* nodes;    /* as many as topology->nodes, in their order; null: nothing is known of any */
+  const topolet_pu_load* pus;        /* the same of topology->pus */
+  const topolet_entry_load* entries; /* the same of ledger->entries */
+  uint32_t node_stride;
+  uint32_t pu_stride;
+  uint32_t entry_stride;
+  uint32_t reserved_2;
+} topolet_load;
 
 /* One decision: what is to be placed, where it could go, and the machine and the ledger at that moment. An immutable
  * snapshot, borrowed for the call. */
@@ -575,7 +606,7 @@ typedef struct topolet_request {
   /* The CPUs of the largest exclusive container that was placed here in the last 24 hours, wherever it is by now: with
    * those kept idle for it, without isolated ones. 0: there was none, or it is not known. */
   uint32_t largest_exclusive_cpus;
-  const topolet_load* load; /* null: nothing of it is known */
+  const topolet_load* load; /* null: nothing is measured */
 } topolet_request;
 
 /* ---- Options ----------------------------------------------------------------------------------------------------- */

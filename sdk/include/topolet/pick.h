@@ -27,7 +27,8 @@ extern "C" {
 typedef enum topolet_pick_stage {
   TOPOLET_PICK_CHOOSE = 0, /* narrow() and at_least() */
   TOPOLET_PICK_ORDER = 1,  /* order(); `usable` is what choosing has left, or a part of it */
-  TOPOLET_PICK_REVIEW = 2  /* withhold(), unmet(), reject() and replace(); `chosen` is what was chosen of `usable` */
+  TOPOLET_PICK_REVIEW =
+      2 /* withhold(), unmet(), reject(), replace() and soften(); `chosen` is what was chosen of `usable` */
 } topolet_pick_stage;
 
 typedef struct topolet_pick_request {
@@ -99,6 +100,12 @@ struct topolet_pick_sink {
    * TOPOLET_UNKNOWN for no such entry, or one of TOPOLET_MODE_FOREIGN; TOPOLET_UNSUPPORTED for a flag that the host
    * does not know: then nothing is asked for, and it is no fault. [decision] */
   int32_t (*replace)(const topolet_pick_sink* sink, uint32_t entry, uint32_t flags, topolet_str reason);
+
+  /* Lets the container, which shares CPUs, run on CPUs of other nodes as well, while nearly all that the chosen ones
+   * can do is used and the nearest nodes have some to spare. Its memory stays, and so does the place that it is booked
+   * on. Ignored for exclusive containers, where a plugin has narrowed the CPUs, for one with devices or bound memory,
+   * and where the kubelet has said where it runs. TOPOLET_PICK_REVIEW only, ignored in other stages. [decision] */
+  int32_t (*soften)(const topolet_pick_sink* sink);
 };
 
 typedef struct topolet_pick {

@@ -109,5 +109,32 @@ TEST_F(NumaShared, GoesByMemoryWhereOnlyThatIsAskedFor) {
   EXPECT_EQ(verdicts[1].score, 100);
 }
 
+TEST_F(NumaShared, LetsAContainerOutOfASoftHome) {
+  const auto is_soft = [this](Container container, const Values& options) {
+    const Request request(machine_, ledger_, std::move(container), 0);
+    Plugin plugin(topolet_plugin_v1, host_, options);
+    const std::size_t home = request.position(set_of({0}));
+    EXPECT_FALSE(plugin.pick(request, home).softened) << "nothing is chosen yet";
+    return plugin.pick(request, home, machine_.cpus_of_node(0)).softened;
+  };
+  const auto with = [](std::string name, std::string value) {
+    Container container = burstable(500);
+    container.settings = {{std::move(name), std::move(value)}};
+    return container;
+  };
+  const Values soft = {{"shared-home", "soft"}};
+  EXPECT_FALSE(is_soft(burstable(500), {}));
+  EXPECT_FALSE(is_soft(burstable(500), {{"shared-home", "strict"}}));
+  EXPECT_TRUE(is_soft(burstable(500), soft));
+  EXPECT_TRUE(is_soft(with("zone", "0"), soft));
+  EXPECT_FALSE(is_soft(with("zone", "0"), {{"shared-home", "soft"}, {"zone", "require"}}));
+  EXPECT_TRUE(is_soft(burstable(500), {{"shared-home", "soft"}, {"zone", "require"}}));
+  for (const char* strict : {"restricted", "single-numa-node"}) {
+    EXPECT_FALSE(is_soft(burstable(500), {{"shared-home", "soft"}, {"policy", strict}})) << strict;
+    EXPECT_FALSE(is_soft(with("numa-policy", strict), soft)) << strict;
+  }
+  EXPECT_TRUE(is_soft(with("numa-policy", "best-effort"), {{"shared-home", "soft"}, {"policy", "restricted"}}));
+}
+
 }  // namespace
 }  // namespace topolet::numa

@@ -100,6 +100,11 @@ class Picks {
   void code(std::string_view code) {
     if (TOPOLET_HAS(&sink_, code)) sink_.code(&sink_, borrow(code));
   }
+  /// Lets a container that shares CPUs run on other nodes' CPUs as well, while those are to spare. A host that does not
+  /// know this function is not told.
+  void soften() {
+    if (TOPOLET_HAS(&sink_, soften)) sink_.soften(&sink_);
+  }
 
  private:
   const topolet_pick_sink& sink_;

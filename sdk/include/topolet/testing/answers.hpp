@@ -39,6 +39,7 @@ struct Picked {
   std::string rejected;
   std::string code = {};
   std::vector<Wish> replace = {};
+  bool softened = false;
 };
 
 struct Adjusted {
@@ -359,6 +360,10 @@ inline topolet_pick_sink sink_into(PickAnswer& answer) {
   sink.replace = [](const topolet_pick_sink* to, std::uint32_t entry, std::uint32_t flags, topolet_str reason) {
     PickAnswer& its = answer_of<PickAnswer>(to);
     return add_wish(its, *its.ledger, its.value.replace, entry, flags, reason);
+  };
+  sink.soften = [](const topolet_pick_sink* to) -> std::int32_t {
+    answer_of<PickAnswer>(to).value.softened = true;
+    return TOPOLET_OK;
   };
   return sink;
 }

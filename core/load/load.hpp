@@ -1,0 +1,56 @@
+// Measured load: how much containers use, and how much the CPUs of NUMA nodes can do. Plain values.
+//
+// The room core/load, namespace topolet::load: what is measured, for whoever decides by it. It sees core/base only.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+namespace topolet::load {
+
+/// What one container uses.
+struct ContainerLoad {
+  std::int64_t cpu_milli = 0;  ///< CPU time, in thousandths of a CPU
+  /// The share of time in which a task of it could have run and had no CPU (PSI, `some`); none where it is not known.
+  std::optional<std::uint32_t> psi_some_permille = {};
+  std::chrono::milliseconds age{};  ///< since it was measured
+
+  friend bool operator==(const ContainerLoad&, const ContainerLoad&) = default;
+};
+
+/// What the CPUs of one NUMA node can do, less than they are where a hypervisor takes time from them.
+struct NodeLoad {
+  std::int64_t effective_milli = 0;  ///< thousandths of a CPU, of all its CPUs together
+  std::chrono::milliseconds age{};   ///< since it was measured
+
+  friend bool operator==(const NodeLoad&, const NodeLoad&) = default;
+};
+
+/// All that is measured. What is not in it is unknown, which is not the same as zero.
+struct Load {
+  std::map<std::string, ContainerLoad> containers;  ///< by the runtime's id
+  std::map<std::uint32_t, NodeLoad> nodes;          ///< by OS index
+
+  bool empty() const { return containers.empty() && nodes.empty(); }
+
+  friend bool operator==(const Load&, const Load&) = default;
+};
+
+/// Values that were measured longer ago say nothing about the load.
+constexpr std::chrono::seconds kLongestAge{30};
+
+/// Returns the load of the container with this id; nothing if it is not known, or no more.
+std::optional<ContainerLoad> recent_load_of(const Load& load, const std::string& container_id);
+
+/// Returns the capacity of a node; nothing if it is not known, or no more.
+std::optional<NodeLoad> recent_load_of(const Load& load, std::uint32_t node);
+
+/// Returns what is measured at that moment. Null: nothing is. Any thread.
+using Source = std::function<std::shared_ptr<const Load>()>;
+
+}  // namespace topolet::load
