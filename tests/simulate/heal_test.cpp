@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "tests/simulate/simulated_node.hpp"
+#include "tests/simulate/smt_nodes.hpp"
 
 namespace topolet::simulate {
 namespace {
@@ -21,7 +22,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-constexpr const char* kTwoNodes = "pack:2 numa:1 core:8 pu:2";
+constexpr const char* kTwoWideNodes = "pack:2 numa:1 core:8 pu:2";
 const std::vector<std::string> kHealAll = {"--plugins.enable=numa", "--plugins.enable=gpu", "--plugins.enable=smt",
                                            "--placement.heal=all", "--placement.make-room=off"};
 
@@ -46,13 +47,7 @@ std::string create(const std::string& pod, int cpus, const std::string& more = "
                      pod, cpus * 1000, cpus * 1000, memory, memory, more);
 }
 
-CpuSet cpus_of(SimulatedNode& node, const std::string& pod) {
-  for (const ContainerSnapshot& container : node.snapshot().containers) {
-    if (container.key.pod_uid == pod) return container.cpus;
-  }
-  return {};
-}
-CpuSet runs_on(SimulatedNode& node, const std::string& pod) {
+CpuSet told_by_runtime(SimulatedNode& node, const std::string& pod) {
   for (const RunningContainer& container : node.runtime().running()) {
     if (container.pod == pod) return container.cpus;
   }
@@ -72,30 +67,30 @@ void crowd_with(SimulatedNode& node, const std::string& annotations = "", const 
 }
 
 TEST(Heal, BringsAContainerTogetherWhenAnotherLeaves) {
-  SimulatedNode node(kTwoNodes, healing());
+  SimulatedNode node(kTwoWideNodes, healing());
   crowd_with(node);
   remove(node, "a");
   const OperationResult later = clock(node);
   EXPECT_EQ(nodes_of(node, "wide"), 1U);
-  EXPECT_EQ(runs_on(node, "wide"), cpus_of(node, "wide"));
+  EXPECT_EQ(told_by_runtime(node, "wide"), cpus_of(node, "wide"));
   ASSERT_THAT(later.changed, SizeIs(1));
   EXPECT_THAT(later.changed[0].reason, HasSubstr(": 1 node instead of 2; numa: "));
 }
 
 TEST(Heal, LeavesExclusiveContainersByDefault) {
-  SimulatedNode node(kTwoNodes, {"--plugins.enable=numa"});
+  SimulatedNode node(kTwoWideNodes, {"--plugins.enable=numa"});
   crowd_with(node);
   remove(node, "a");
   EXPECT_THAT(clock(node, 700).changed, IsEmpty());
 }
 
 TEST(Heal, GoesByTheAnnotationOfThePod) {
-  SimulatedNode allowed(kTwoNodes, {"--plugins.enable=numa", "--placement.make-room=off"});
+  SimulatedNode allowed(kTwoWideNodes, {"--plugins.enable=numa", "--placement.make-room=off"});
   crowd_with(allowed, R"("topolet.io/move":"allow")");
   remove(allowed, "a");
   clock(allowed);
   EXPECT_EQ(nodes_of(allowed, "wide"), 1U);
-  SimulatedNode never(kTwoNodes, healing());
+  SimulatedNode never(kTwoWideNodes, healing());
   crowd_with(never, R"("topolet.io/move":"never")");
   remove(never, "a");
   clock(never, 700);
@@ -171,7 +166,7 @@ TEST(Heal, UsesFewerCaches) {
 }
 
 TEST(Heal, KeepsWholeCoresAndIdleSiblings) {
-  SimulatedNode node(kTwoNodes, healing({"--numa.full-pcpus-only=true"}));
+  SimulatedNode node(kTwoWideNodes, healing({"--numa.full-pcpus-only=true"}));
   crowd_with(node, R"("topolet.io/smt":"isolate")");
   remove(node, "a");
   clock(node, 5);
@@ -184,7 +179,7 @@ TEST(Heal, KeepsWholeCoresAndIdleSiblings) {
 }
 
 TEST(Heal, MakesOnePassNowAndSaysWhatItWouldDo) {
-  SimulatedNode node(kTwoNodes, healing());
+  SimulatedNode node(kTwoWideNodes, healing());
   crowd_with(node);
   remove(node, "a");
   const CpuSet before = cpus_of(node, "wide");
