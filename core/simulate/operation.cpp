@@ -23,7 +23,7 @@ constexpr std::int64_t kMostSeconds = 366L * 24 * 3600;
 /// A machine without a clock of its own begins in 1970.
 constexpr std::int64_t kMostWallSeconds = 100 * kMostSeconds;
 
-constexpr std::array<std::pair<OperationKind, std::string_view>, 20> kNames = {{
+constexpr std::array<std::pair<OperationKind, std::string_view>, 21> kNames = {{
     {OperationKind::kOccupy, "occupy"},     {OperationKind::kVacate, "vacate"},
     {OperationKind::kRunPod, "run_pod"},    {OperationKind::kCreate, "create"},
     {OperationKind::kUpdate, "update"},     {OperationKind::kExit, "exit"},
