@@ -5,6 +5,8 @@
 
 #include <numeric>
 
+#include "tests/plugins/numa/packed.hpp"
+
 namespace topolet::numa {
 namespace {
 
@@ -30,7 +32,7 @@ class NumaAlignment : public ::testing::Test {
                               set_of({0, 1, 3}), set_of({0, 2, 3}), set_of({1, 2, 3})}) {
       request_->candidate(nodes);
     }
-    Plugin plugin(topolet_plugin_v1, host_, options);
+    Plugin plugin(topolet_plugin_v1, host_, packed(options));
     return plugin.score(*request_);
   }
 

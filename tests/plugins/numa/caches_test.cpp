@@ -11,6 +11,7 @@
 
 #include "plugins/numa/cache_groups.hpp"
 #include "plugins/numa/core_order.hpp"
+#include "tests/plugins/numa/packed.hpp"
 
 namespace topolet::numa {
 namespace {
@@ -30,7 +31,7 @@ class NumaCaches : public ::testing::Test {
   explicit NumaCaches(const char* machine = "pack:2 numa:1 l3:2 core:4 pu:1") : machine_(machine), ledger_(machine_) {}
 
   std::vector<sdk::testing::Verdict> score(std::uint32_t cpus, const Plugin::Values& options = {}) {
-    return Plugin(topolet_plugin_v1, host_, options).score(Request(machine_, ledger_, {}, cpus));
+    return Plugin(topolet_plugin_v1, host_, packed(options)).score(Request(machine_, ledger_, {}, cpus));
   }
 
   /// The CPUs that are taken on the first node.

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 #include <topolet/testing.hpp>
 
+#include "tests/plugins/numa/packed.hpp"
+
 namespace topolet::numa {
 namespace {
 
@@ -24,7 +26,7 @@ class NumaPluginTest : public ::testing::Test {
 TEST_F(NumaPluginTest, PrefersTheFullerOrTheEmptierOfEqualNodesAsItsOptionSays) {
   ledger_.place_exclusive({}, set_of({0, 1}));
   const Request request(machine_, ledger_, {}, 2);
-  EXPECT_EQ(Plugin(topolet_plugin_v1, host_).score(request)[0].score, 100);
+  EXPECT_EQ(Plugin(topolet_plugin_v1, host_, packed()).score(request)[0].score, 100);
   Plugin spread(topolet_plugin_v1, host_, {{"strategy", "spread"}});
   EXPECT_EQ(spread.score(request)[0].score, 99);
   EXPECT_EQ(spread.score(request)[1].score, 100);

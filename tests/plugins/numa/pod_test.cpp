@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 #include <topolet/testing.hpp>
 
+#include "tests/plugins/numa/packed.hpp"
+
 namespace topolet::numa {
 namespace {
 
@@ -30,7 +32,7 @@ class NumaPod : public ::testing::Test {
     for (const auto& nodes : {set_of({0, 2}), set_of({0, 3}), set_of({1, 2}), set_of({1, 3})}) {
       request_->candidate(nodes);
     }
-    return Plugin(topolet_plugin_v1, host_, options).score(*request_);
+    return Plugin(topolet_plugin_v1, host_, packed(options)).score(*request_);
   }
 
   /// The nodes of the best candidate.

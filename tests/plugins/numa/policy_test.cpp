@@ -16,7 +16,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-const Policy kPacked{PolicyOptions{}};
+const Policy kPacked{PolicyOptions{.strategy = Strategy::kPacked}};
 const Policy kSpread{PolicyOptions{.strategy = Strategy::kSpread}};
 
 std::vector<std::uint32_t> first(const std::vector<std::uint32_t>& order, std::size_t count) {

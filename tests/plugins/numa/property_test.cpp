@@ -9,6 +9,8 @@
 #include <random>
 #include <tuple>
 
+#include "tests/plugins/numa/packed.hpp"
+
 namespace topolet::numa {
 namespace {
 
@@ -134,7 +136,7 @@ TEST_P(NumaOnMachine, AdmitsExactlyWhatThePolicySays) {
 TEST_P(NumaOnMachine, PrefersFewerNodesThenCloserOnesThenFewerCachesThenWholeCoresThenTheStrategys) {
   for (std::uint32_t seed = 0; seed < kSeeds; ++seed) {
     Scene scene(GetParam(), seed);
-    const auto verdicts = Plugin(topolet_plugin_v1, scene.host).score(*scene.request);
+    const auto verdicts = Plugin(topolet_plugin_v1, scene.host, packed()).score(*scene.request);
     const topolet_candidate* best = nullptr;
     std::int32_t score = 0;
     for (std::size_t i = 0; i < verdicts.size(); ++i) {

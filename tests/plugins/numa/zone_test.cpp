@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "plugins/numa/policy.hpp"
+#include "tests/plugins/numa/packed.hpp"
 
 namespace topolet::numa {
 namespace {
@@ -37,7 +38,7 @@ class NumaZone : public ::testing::Test {
   std::vector<sdk::testing::Verdict> verdicts(const Container& container, std::uint32_t cpus,
                                               const Plugin::Values& options = {}) {
     const Request request(machine_, ledger_, container, cpus);
-    const auto all = Plugin(topolet_plugin_v1, host_, options).score(request);
+    const auto all = Plugin(topolet_plugin_v1, host_, packed(options)).score(request);
     std::vector<sdk::testing::Verdict> ordered;
     for (const sdk::Set& nodes :
          {set_of({0}), set_of({1}), set_of({2}), set_of({3}), set_of({0, 1}), set_of({2, 3}), set_of({0, 1, 2, 3})}) {
