@@ -50,19 +50,37 @@ Spread Localities::spread(const CpuSet& cpus, const NodeSet& device_nodes) const
   return spread;
 }
 
-MoveEffects Localities::effects(const Record& record, const CpuSet& from, const CpuSet& to,
-                                const NodeSet& device_nodes) const {
+MoveEffects Localities::effects(const Record& record, const CpuSet& from, const CpuSet& to, const NodeSet& device_nodes,
+                                const NotedMemory& memory) const {
   MoveEffects effects{spread(from, device_nodes), spread(to, device_nodes), (to - from).size(), std::nullopt};
   const NodeSet before = nodes_of(from);
   const NodeSet left = before - nodes_of(to) - record.mems;
   // Bound to other nodes, the kernel has taken it along.
-  if (left.empty() || !record.mems.empty()) {
+  if (left.empty() || !record.mems.empty() || memory.follows) {
     effects.memory_left_bytes = 0;
+  } else if (memory.bytes) {
+    effects.memory_left_bytes = memory.bytes;
   } else if (record.memory_request_bytes > 0) {
     const auto parts = static_cast<std::int64_t>(before.size());
     effects.memory_left_bytes = record.memory_request_bytes / parts * static_cast<std::int64_t>(left.size());
   }
   return effects;
+}
+
+Result<NotedMemory> noted_memory_of(const store::Database& database, std::int64_t decision) {
+  NotedMemory noted;
+  Status read = for_each_row(
+      database,
+      "SELECT json_extract(nullif(memory_cost, ''), '$.bytes'), "
+      "coalesce(json_extract(nullif(memory_cost, ''), '$.follows'), 0) FROM decided WHERE decision = ?1",
+      [&](const store::Statement& row) -> Status {
+        if (!row.is_null(0)) noted.bytes = row.integer(0);
+        noted.follows = row.integer(1) != 0;
+        return {};
+      },
+      decision);
+  if (!read) return read.error();
+  return noted;
 }
 
 Result<NodeSet> device_nodes_of(const store::Database& database, std::int64_t decision) {

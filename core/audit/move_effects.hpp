@@ -28,18 +28,27 @@ struct MoveEffects {
   Spread before;
   Spread after;
   std::size_t moved_cpus = 0;  ///< those that it did not have before
-  /// What is booked for it on the nodes that it has left, if its memory is not bound to others now; none where nobody
-  /// tells how much memory it requests.
+  /// Its memory on the nodes that it has left, and that stays there, as it was measured; where it was not, what is
+  /// booked for it there. None where nobody tells how much memory it requests, either.
   std::optional<std::int64_t> memory_left_bytes;
 };
+
+/// How much memory a decision left behind, as topoletd noted it.
+struct NotedMemory {
+  std::optional<std::int64_t> bytes;  ///< none: it was not measured
+  bool follows = false;               ///< the kernel takes it along
+};
+Result<NotedMemory> noted_memory_of(const store::Database& database, std::int64_t decision);
 
 /// The nodes and caches of all CPUs that the machine had from one time to another.
 class Localities {
  public:
   static Result<Localities> between(const store::Database& database, std::int64_t since_ms, std::int64_t until_ms);
 
-  /// Of a container that has moved from one set to another, as it is from then on.
-  MoveEffects effects(const Record& record, const CpuSet& from, const CpuSet& to, const NodeSet& device_nodes) const;
+  /// Of a container that has moved from one set to another, as it is from then on. `memory`: of the decision that moved
+  /// it.
+  MoveEffects effects(const Record& record, const CpuSet& from, const CpuSet& to, const NodeSet& device_nodes,
+                      const NotedMemory& memory = {}) const;
 
  private:
   struct Locality {

@@ -134,7 +134,11 @@ Status add_effects(const store::Database& database, std::int64_t since_ms, std::
       if (!found) return found.error();
       nodes->second = *std::move(found);
     }
-    move.effects = localities->effects(move.record, move.from, move.to, nodes->second);
+    // Whoever follows the pool stays on its nodes.
+    const auto memory =
+        move.with_pool ? Result<NotedMemory>(NotedMemory()) : noted_memory_of(database, move.record.decision);
+    if (!memory) return memory.error();
+    move.effects = localities->effects(move.record, move.from, move.to, nodes->second, *memory);
   }
   return {};
 }

@@ -13,7 +13,7 @@ constexpr std::string_view kOther = "decision";
 /// The kinds by event or reason code.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 7> kKinds{{
     {reason_code::kHealed, "heal"},
-    {"room", "room"},
+    {reason_code::kRoom, "room"},
     {reason_code::kMadeRoom, "room"},
     {reason_code::kCrowded, "crowd"},
     {reason_code::kReturned, "return"},
