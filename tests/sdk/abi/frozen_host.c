@@ -136,7 +136,7 @@ static void ask(const topolet_instance* instance, const topolet_request* request
     const topolet_pick_request what = {sizeof(what), 0, request, {&usable, 1}, {NULL, 0}, request->exclusive_cpus, 0};
     const topolet_pick_sink sink = {sizeof(sink), 0,           &usable,     hear_set,    hear_set,
                                     hear_order,   hear_reason, hear_reason, hear_reason, hear_share,
-                                    hear_reason,  NULL,        NULL};
+                                    hear_reason,  NULL,        NULL,        NULL};
     CHECK(pick->pick(instance, &what, &sink) == TOPOLET_OK, "pick()");
   }
   CHECK(capability(instance, "topolet.no-such-capability/1") == NULL, "has a capability that does not exist");
