@@ -19,10 +19,10 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-const CpuSet kNode0 = CpuSet::range(0, 3);
-const CpuSet kNode1 = CpuSet::range(4, 7);
+const CpuSet kHomeNode = CpuSet::range(0, 3);
+const CpuSet kOtherNode = CpuSet::range(4, 7);
 
-placement::ContainerKey key_of(const std::string& name) { return besteffort(name).key; }
+placement::ContainerKey key_named(const std::string& name) { return besteffort(name).key; }
 
 /// A ledger, what is measured, and time that passes when the test says so: the planner's changes are carried out.
 class HomePlannerTest : public ::testing::Test {
@@ -31,7 +31,7 @@ class HomePlannerTest : public ::testing::Test {
   void use(const std::string& name, std::int64_t milli, std::optional<std::uint32_t> psi = std::nullopt) {
     load_.containers["c-" + name] = {milli, psi, {}};
   }
-  const Allocation& of(const std::string& name) const { return *ledger_.find(key_of(name)); }
+  const Allocation& of(const std::string& name) const { return *ledger_.find(key_named(name)); }
   CpuSet cpus_of(const std::string& name) const { return of(name).placement.cpus; }
 
   /// Returns the changes of one second.
@@ -65,25 +65,25 @@ class HomePlannerTest : public ::testing::Test {
 };
 
 TEST_F(HomePlannerTest, WidensWhoPressesItsHomeForTenSeconds) {
-  begin({asking("a", 1000, kNode0), asking("b", 1000, kNode1)});
+  begin({asking("a", 1000, kHomeNode), asking("b", 1000, kOtherNode)});
   use("a", 3800);
   use("b", 800);
   EXPECT_THAT(pass(10), IsEmpty());
   const auto changes = step();
   ASSERT_EQ(changes.size(), 1U);
-  EXPECT_EQ(changes[0].key, key_of("a"));
+  EXPECT_EQ(changes[0].key, key_named("a"));
   // Node 1 keeps a quarter more than is used of it.
   EXPECT_EQ(changes[0].cpus, (CpuSet{5, 6, 7}));
   EXPECT_EQ(changes[0].use_permille, 950U);
   EXPECT_THAT(changes[0].reason, HasSubstr("CPUs 5-7 of node 1, which are to spare: 95 % of its home are used"));
-  EXPECT_EQ(cpus_of("a"), kNode0 | (CpuSet{5, 6, 7}));
-  EXPECT_EQ(of("a").within, kNode0);
-  EXPECT_EQ(of("a").home_cpus(), kNode0);
+  EXPECT_EQ(cpus_of("a"), kHomeNode | (CpuSet{5, 6, 7}));
+  EXPECT_EQ(of("a").within, kHomeNode);
+  EXPECT_EQ(of("a").home_cpus(), kHomeNode);
   EXPECT_THAT(pass(600), IsEmpty());
 }
 
 TEST_F(HomePlannerTest, WidensNobodyWhoseHomeIsPressedForAMoment) {
-  begin({asking("a", 1000, kNode0), asking("b", 1000, kNode1)});
+  begin({asking("a", 1000, kHomeNode), asking("b", 1000, kOtherNode)});
   use("b", 0);
   for (int i = 0; i < 20; ++i) {
     use("a", 4000);
@@ -94,7 +94,7 @@ TEST_F(HomePlannerTest, WidensNobodyWhoseHomeIsPressedForAMoment) {
 }
 
 TEST_F(HomePlannerTest, KnowsNothingWhereNothingIsMeasured) {
-  begin({asking("a", 1000, kNode0), asking("b", 1000, kNode1), asking("c", 1000, kNode1)});
+  begin({asking("a", 1000, kHomeNode), asking("b", 1000, kOtherNode), asking("c", 1000, kOtherNode)});
   use("a", 4000);
   use("b", 0);
   EXPECT_THAT(pass(60), IsEmpty()) << "what c uses is not known";
@@ -109,7 +109,7 @@ TEST_F(HomePlannerTest, KnowsNothingWhereNothingIsMeasured) {
 }
 
 TEST_F(HomePlannerTest, NarrowsWhenClearlyLessIsUsedOfTheHome) {
-  begin({asking("a", 1000, kNode0), asking("b", 1000, kNode1)});
+  begin({asking("a", 1000, kHomeNode), asking("b", 1000, kOtherNode)});
   use("a", 4000);
   use("b", 0);
   pass(11);
@@ -121,16 +121,16 @@ TEST_F(HomePlannerTest, NarrowsWhenClearlyLessIsUsedOfTheHome) {
   const auto changes = step();
   ASSERT_EQ(changes.size(), 1U);
   EXPECT_EQ(changes[0].reason_code, "home-relaxed");
-  EXPECT_EQ(cpus_of("a"), kNode0);
+  EXPECT_EQ(cpus_of("a"), kHomeNode);
   EXPECT_THAT(pass(600), IsEmpty());
 }
 
 TEST_F(HomePlannerTest, GivesBackAtOnceWhatTheOthersNeed) {
-  begin({asking("a", 1000, kNode0), asking("b", 1000, kNode1)});
+  begin({asking("a", 1000, kHomeNode), asking("b", 1000, kOtherNode)});
   use("a", 6000);
   use("b", 0);
   pass(11);
-  ASSERT_EQ(cpus_of("a"), kNode0 | (CpuSet{5, 6, 7}));
+  ASSERT_EQ(cpus_of("a"), kHomeNode | (CpuSet{5, 6, 7}));
   pass(10);
   use("b", 2000);
   auto changes = step();
@@ -142,27 +142,27 @@ TEST_F(HomePlannerTest, GivesBackAtOnceWhatTheOthersNeed) {
   EXPECT_THAT(pass(9), IsEmpty()) << "it has changed less than ten seconds ago";
   changes = pass(1);
   ASSERT_EQ(changes.size(), 1U);
-  EXPECT_EQ(cpus_of("a"), kNode0);
+  EXPECT_EQ(cpus_of("a"), kHomeNode);
   EXPECT_THAT(pass(600), IsEmpty());
 }
 
 /// Where they wait although they use little, nobody can say how many CPUs would do.
 TEST_F(HomePlannerTest, LendsNothingForTenMinutesAfterOthersHadToWait) {
-  begin({asking("a", 1000, kNode0), asking("b", 1000, kNode1)});
+  begin({asking("a", 1000, kHomeNode), asking("b", 1000, kOtherNode)});
   use("a", 4000);
   use("b", 500);
   pass(21);
   ASSERT_TRUE(of("a").is_widened());
   use("b", 500, 300);
   ASSERT_EQ(step().size(), 1U);
-  EXPECT_EQ(cpus_of("a"), kNode0);
+  EXPECT_EQ(cpus_of("a"), kHomeNode);
   use("b", 500, 0);
   EXPECT_THAT(pass(599), IsEmpty());
   EXPECT_EQ(pass(2).size(), 1U);
 }
 
 TEST_F(HomePlannerTest, WidensWhoWaitsThoughLittleIsUsed) {
-  begin({asking("a", 1000, kNode0), asking("b", 1000, kNode1)});
+  begin({asking("a", 1000, kHomeNode), asking("b", 1000, kOtherNode)});
   use("a", 2000, 250);
   use("b", 0, 0);
   EXPECT_THAT(pass(11), ElementsAre(::testing::Field(&HomePlanner::Change::use_permille, 500U)));
@@ -173,9 +173,9 @@ TEST_F(HomePlannerTest, WidensWhoWaitsThoughLittleIsUsed) {
 }
 
 TEST_F(HomePlannerTest, LeavesAloneWhoIsThrottledByItsQuota) {
-  Allocation a = asking("a", 1000, kNode0);
+  Allocation a = asking("a", 1000, kHomeNode);
   a.workload.demand.cpu_limit_milli = 2000;
-  begin({a, asking("b", 1000, kNode1), asking("c", 1000, kNode0)});
+  begin({a, asking("b", 1000, kOtherNode), asking("c", 1000, kHomeNode)});
   use("a", 2000, 900);
   use("b", 0);
   use("c", 0);
@@ -183,19 +183,20 @@ TEST_F(HomePlannerTest, LeavesAloneWhoIsThrottledByItsQuota) {
   use("c", 1900);
   const auto changes = pass(60);
   ASSERT_EQ(changes.size(), 1U);
-  EXPECT_EQ(changes[0].key, key_of("c"));
+  EXPECT_EQ(changes[0].key, key_named("c"));
 }
 
 TEST_F(HomePlannerTest, WidensThoseWhoUseMoreThanTheyRequest) {
-  begin({asking("a", 2000, kNode0), asking("b", 1000, kNode0), asking("c", 1000, kNode1)});
+  begin({asking("a", 2000, kHomeNode), asking("b", 1000, kHomeNode), asking("c", 1000, kOtherNode)});
   use("a", 1500);
   use("b", 2400);
   use("c", 0);
-  EXPECT_THAT(pass(60), ElementsAre(::testing::Field(&HomePlanner::Change::key, key_of("b"))));
+  EXPECT_THAT(pass(60), ElementsAre(::testing::Field(&HomePlanner::Change::key, key_named("b"))));
 }
 
 TEST_F(HomePlannerTest, CountsContainersWithoutRequestForNothing) {
-  begin({asking("a", 1000, kNode0), asking("b", 1000, kNode1), shared("hog", Phase::kRunning, kNode1), shared("idle")});
+  begin({asking("a", 1000, kHomeNode), asking("b", 1000, kOtherNode), shared("hog", Phase::kRunning, kOtherNode),
+         shared("idle")});
   use("a", 4000);
   use("b", 0);
   use("hog", 4000, 1000);
@@ -203,7 +204,7 @@ TEST_F(HomePlannerTest, CountsContainersWithoutRequestForNothing) {
 }
 
 TEST_F(HomePlannerTest, GoesByWhatTheCpusCanDo) {
-  begin({asking("a", 1000, kNode0), asking("b", 1000, kNode1)});
+  begin({asking("a", 1000, kHomeNode), asking("b", 1000, kOtherNode)});
   use("a", 2000);
   use("b", 0);
   EXPECT_THAT(pass(30), IsEmpty());
@@ -213,7 +214,7 @@ TEST_F(HomePlannerTest, GoesByWhatTheCpusCanDo) {
 }
 
 TEST_F(HomePlannerTest, NarrowsWhatHasNotBeenMeasuredForThirtySeconds) {
-  begin({asking("a", 1000, kNode0), asking("b", 1000, kNode1)});
+  begin({asking("a", 1000, kHomeNode), asking("b", 1000, kOtherNode)});
   use("a", 4000);
   use("b", 0);
   pass(11);
@@ -223,17 +224,17 @@ TEST_F(HomePlannerTest, NarrowsWhatHasNotBeenMeasuredForThirtySeconds) {
   const auto changes = step();
   ASSERT_EQ(changes.size(), 1U);
   EXPECT_EQ(changes[0].reason_code, "load-unknown");
-  EXPECT_EQ(cpus_of("a"), kNode0);
+  EXPECT_EQ(cpus_of("a"), kHomeNode);
 }
 
 TEST_F(HomePlannerTest, TellsWhoMayBeWidened) {
-  EXPECT_TRUE(may_be_widened(asking("a", 1000, kNode0)));
+  EXPECT_TRUE(may_be_widened(asking("a", 1000, kHomeNode)));
   const auto may = [](auto change) {
-    Allocation allocation = asking("a", 1000, kNode0);
+    Allocation allocation = asking("a", 1000, kHomeNode);
     change(allocation);
     return may_be_widened(allocation);
   };
-  EXPECT_FALSE(may([](Allocation& a) { a.workload.kubelet_cpus = kNode0; }));
+  EXPECT_FALSE(may([](Allocation& a) { a.workload.kubelet_cpus = kHomeNode; }));
   EXPECT_FALSE(may([](Allocation& a) { a.workload.kubelet_mems = NodeSet{0}; }));
   EXPECT_FALSE(may([](Allocation& a) { a.placement.mems = NodeSet{0}; }));
   EXPECT_FALSE(may([](Allocation& a) { a.workload.devices = {"/dev/a"}; }));
@@ -251,29 +252,29 @@ TEST_F(HomePlannerTest, TellsWhoMayBeWidened) {
 
 /// Exclusive CPUs shrink the pool, and what a container is widened by with it.
 TEST_F(HomePlannerTest, LeavesGrantedCpusAndCountsRequestsAtHome) {
-  begin({asking("a", 4000, kNode0), asking("b", 1000, kNode1)});
+  begin({asking("a", 4000, kHomeNode), asking("b", 1000, kOtherNode)});
   use("a", 4000);
   use("b", 0);
   pass(11);
-  ASSERT_EQ(cpus_of("a"), kNode0 | (CpuSet{5, 6, 7}));
-  EXPECT_EQ(shared_load_of(ledger_).total(kNode1), SharedLoad::kWholeCpu);
-  EXPECT_EQ(shared_load_of(ledger_).total(kNode0), 4 * SharedLoad::kWholeCpu);
+  ASSERT_EQ(cpus_of("a"), kHomeNode | (CpuSet{5, 6, 7}));
+  EXPECT_EQ(shared_load_of(ledger_).total(kOtherNode), SharedLoad::kWholeCpu);
+  EXPECT_EQ(shared_load_of(ledger_).total(kHomeNode), 4 * SharedLoad::kWholeCpu);
   ledger_.apply(compute_transition(ledger_, {}, now_, event::CreateAdmitted{guaranteed("x", 2), exclusive_on({6, 7})}));
-  EXPECT_EQ(cpus_of("a"), kNode0 | CpuSet{5});
+  EXPECT_EQ(cpus_of("a"), kHomeNode | CpuSet{5});
   EXPECT_EQ(of("a").vacating, (CpuSet{6, 7}));
-  ledger_.apply(compute_transition(ledger_, {}, now_, event::Ended{key_of("x"), "gone"}));
-  EXPECT_EQ(cpus_of("a"), kNode0 | (CpuSet{5, 6, 7}));
+  ledger_.apply(compute_transition(ledger_, {}, now_, event::Ended{key_named("x"), "gone"}));
+  EXPECT_EQ(cpus_of("a"), kHomeNode | (CpuSet{5, 6, 7}));
 }
 
 TEST_F(HomePlannerTest, ForgetsTheWideningOfWhoIsPlacedAnew) {
-  begin({asking("a", 1000, kNode0), asking("b", 1000, kNode1)});
+  begin({asking("a", 1000, kHomeNode), asking("b", 1000, kOtherNode)});
   use("a", 4000);
   use("b", 0);
   pass(11);
   ASSERT_TRUE(of("a").is_widened());
-  ledger_.apply(compute_transition(ledger_, {}, now_,
-                                   event::Moved{of("a").workload, shared_on(kNode1, kNode1), AuditEvent::kReplaced}));
-  EXPECT_EQ(cpus_of("a"), kNode1);
+  ledger_.apply(compute_transition(
+      ledger_, {}, now_, event::Moved{of("a").workload, shared_on(kOtherNode, kOtherNode), AuditEvent::kReplaced}));
+  EXPECT_EQ(cpus_of("a"), kOtherNode);
   EXPECT_FALSE(of("a").widening);
 }
 
@@ -299,14 +300,14 @@ class SoftPolicy final : public LeastAskedPolicy {
 
 TEST_F(HomePlannerTest, AsksThePoliciesWhetherAHomeIsSoft) {
   const auto is_soft = [&](const placement::Votes& votes) {
-    const Ledger ledger = ledger_of({asking("a", 1000, kNode0)});
+    const Ledger ledger = ledger_of({asking("a", 1000, kHomeNode)});
     const Placer placer({topology_,
                          placement::make_candidates(*topology_, topology_->allowed),
                          {},
                          [votes](const auto& request, const placement::PlacementRules& rules) {
                            return decide(*request, rules, votes);
                          }});
-    return HomePlanner(ledger, placer).is_soft(*ledger.find(key_of("a")));
+    return HomePlanner(ledger, placer).is_soft(*ledger.find(key_named("a")));
   };
   EXPECT_EQ(is_soft({{.policy = std::make_shared<LeastAskedPolicy>()}}), false);
   EXPECT_EQ(is_soft({{.policy = std::make_shared<SoftPolicy>(false)}}), true);
@@ -327,7 +328,8 @@ class Machine {
       for (std::uint32_t cpu = 0; cpu < left.size(); ++cpu) {
         std::vector<std::string> wanting;
         for (const auto& [name, wanted] : demand) {
-          if (used[name] < wanted && ledger.find(key_of(name))->placement.cpus.contains(cpu)) wanting.push_back(name);
+          if (used[name] < wanted && ledger.find(key_named(name))->placement.cpus.contains(cpu))
+            wanting.push_back(name);
         }
         const std::int64_t part = std::min<std::int64_t>(left[cpu], 80);
         for (const std::string& name : wanting) {
@@ -346,7 +348,8 @@ TEST_F(HomePlannerTest, NeverGoesBackAndForth) {
   for (std::uint64_t seed = 1; seed <= 10; ++seed) {
     SCOPED_TRACE(seed);
     testing::Dice dice(seed);
-    begin({asking("a", 1000, kNode0), asking("b", 500, kNode0), asking("c", 1000, kNode1), asking("d", 500, kNode1)});
+    begin({asking("a", 1000, kHomeNode), asking("b", 500, kHomeNode), asking("c", 1000, kOtherNode),
+           asking("d", 500, kOtherNode)});
     lasting_ = {};
     std::map<std::string, std::chrono::milliseconds> changed_at;
     std::map<std::string, std::int64_t> demand;

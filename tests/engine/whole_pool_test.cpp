@@ -16,7 +16,7 @@ namespace {
 
 using ::testing::IsEmpty;
 
-placement::ContainerKey key_of(const std::string& name) { return besteffort(name).key; }
+placement::ContainerKey container_key(const std::string& name) { return besteffort(name).key; }
 
 /// Counts what is written to a database in memory of the rows of allocations, and of the one that some of them share.
 class WholePoolTest : public ::testing::Test {
@@ -29,7 +29,7 @@ class WholePoolTest : public ::testing::Test {
   void create_shared(const std::string& name, const CpuSet& within) {
     const CpuSet cpus = within & ledger_.pool();
     commit(event::CreateAdmitted{besteffort(name), shared_on(cpus, within)});
-    commit(event::CreateConfirmed{key_of(name), "c-" + name, {cpus, {}}});
+    commit(event::CreateConfirmed{container_key(name), "c-" + name, {cpus, {}}});
   }
 
   Transition commit(const Event& event) {
@@ -49,8 +49,8 @@ class WholePoolTest : public ::testing::Test {
     EXPECT_TRUE(loaded.status.has_value()) << loaded.status.error().message;
     return std::move(loaded.ledger);
   }
-  CpuSet stored_cpus(const std::string& name) { return stored().find(key_of(name))->placement.cpus; }
-  CpuSet stored_vacating(const std::string& name) { return stored().find(key_of(name))->vacating; }
+  CpuSet stored_cpus(const std::string& name) { return stored().find(container_key(name))->placement.cpus; }
+  CpuSet stored_vacating(const std::string& name) { return stored().find(container_key(name))->vacating; }
 
   /// The CPUs that the rows of allocations have themselves, by container.
   std::map<std::string, std::string> own_cpus() {
@@ -82,12 +82,12 @@ TEST_F(WholePoolTest, IsStoredOnceForAllThatRunOnIt) {
 
 TEST_F(WholePoolTest, IsLeftWhenTheLastContainerHasLeft) {
   take("x", {0, 1});
-  commit(event::Converged{key_of("a"), CpuSet::range(2, 7)});
-  commit(event::Converged{key_of("b"), CpuSet::range(2, 7)});
-  EXPECT_THAT(ledger_.find(key_of("a"))->vacating, IsEmpty());
+  commit(event::Converged{container_key("a"), CpuSet::range(2, 7)});
+  commit(event::Converged{container_key("b"), CpuSet::range(2, 7)});
+  EXPECT_THAT(ledger_.find(container_key("a"))->vacating, IsEmpty());
   EXPECT_EQ(stored_vacating("c"), (CpuSet{0, 1}));
   EXPECT_EQ(stored_vacating("a"), (CpuSet{0, 1})) << "a daemon that starts again looks where it is";
-  commit(event::Converged{key_of("c"), CpuSet::range(2, 7)});
+  commit(event::Converged{container_key("c"), CpuSet::range(2, 7)});
   for (const std::string name : {"a", "b", "c"}) EXPECT_THAT(stored_vacating(name), IsEmpty()) << name;
 }
 
@@ -102,7 +102,7 @@ TEST_F(WholePoolTest, IsNotSharedByAContainerThatHasLessOfIt) {
 TEST_F(WholePoolTest, GivesAContainerThatLeavesItARowOfItsOwn) {
   take("x", {0, 1});
   commit(event::Moved{besteffort("a"), shared_on({4, 5}, {4, 5}), AuditEvent::kReplaced});
-  commit(event::Converged{key_of("b"), CpuSet::range(2, 7)});
+  commit(event::Converged{container_key("b"), CpuSet::range(2, 7)});
   take("y", {2});
   EXPECT_EQ(stored_cpus("a"), (CpuSet{4, 5}));
   EXPECT_EQ(stored_vacating("a"), (CpuSet{0, 1, 2, 3, 6, 7}));
@@ -110,11 +110,11 @@ TEST_F(WholePoolTest, GivesAContainerThatLeavesItARowOfItsOwn) {
 }
 
 TEST_F(WholePoolTest, KeepsTheCpusOfAContainerApartThatMayHaveOthersToLeave) {
-  commit(event::Drifted{key_of("a"), CpuSet{9}, ""});
+  commit(event::Drifted{container_key("a"), CpuSet{9}, ""});
   EXPECT_EQ(stored_vacating("a"), (CpuSet{9}));
   EXPECT_THAT(stored_vacating("b"), IsEmpty());
-  commit(event::Converged{key_of("a"), CpuSet::range(0, 7)});
-  EXPECT_TRUE(ledger_.find(key_of("a"))->shares_pool_row);
+  commit(event::Converged{container_key("a"), CpuSet::range(0, 7)});
+  EXPECT_TRUE(ledger_.find(container_key("a"))->shares_pool_row);
 }
 
 TEST_F(WholePoolTest, LeavesItsContainersWhereTheyAreIfNothingIsLeft) {
@@ -129,7 +129,7 @@ TEST_F(WholePoolTest, IsReadBackWithWhatIsLeft) {
   EXPECT_EQ(loaded.pool_vacating(), (CpuSet{0}));
   for (const std::string name : {"a", "b", "c"}) {
     const Transition left = compute_transition(loaded, rules_, std::chrono::milliseconds(1),
-                                               event::Converged{key_of(name), CpuSet::range(1, 7)});
+                                               event::Converged{container_key(name), CpuSet::range(1, 7)});
     EXPECT_EQ(left.pool_vacating.empty(), name == "c") << name;
     loaded.apply(left);
   }
@@ -140,8 +140,8 @@ TEST_F(WholePoolTest, IsRecordedAgainInANewDatabase) {
   const std::unique_ptr<store::Store> anew = *store::Store::open_in_memory("boot", 0);
   ASSERT_TRUE(write_again(*anew, record_again(ledger_, {}, std::chrono::milliseconds(1), "the test says so")));
   const Ledger loaded = load_ledger(*anew, ledger_.inventory()).ledger;
-  EXPECT_EQ(loaded.find(key_of("a"))->placement.cpus, CpuSet::range(2, 7));
-  EXPECT_EQ(loaded.find(key_of("a"))->vacating, (CpuSet{0, 1}));
+  EXPECT_EQ(loaded.find(container_key("a"))->placement.cpus, CpuSet::range(2, 7));
+  EXPECT_EQ(loaded.find(container_key("a"))->vacating, (CpuSet{0, 1}));
 }
 
 }  // namespace
