@@ -45,6 +45,7 @@ struct CandidateResources {
   /// candidate: its memory is near to them.
   std::size_t left_behind = 0;
 
+  bool is_busy = false;      ///< shared containers use more than half of the shared CPUs; measured where it matters
   std::size_t siblings = 0;  ///< containers of other pods of its workload; counted where they matter
 
   /// Thousandths of its free CPUs that no shared container requests; negative if they request more than there is.

@@ -329,10 +329,13 @@ Strategy CandidateScorer::strategy() const { return demand_.exclusive ? options_
 
 CandidateScorer::Preference CandidateScorer::preference(const CandidateResources& candidate) const {
   const auto left_behind = static_cast<std::int64_t>(candidate.left_behind);
-  if (strategy() == Strategy::kSpread) return {left_behind, -uncommitted(candidate), 0, 0};
+  if (strategy() == Strategy::kSpread) return {left_behind, -uncommitted(candidate), 0, 0, 0};
   const auto rest = static_cast<std::int64_t>(candidate.caches.rest);
-  if (has_room_) return {left_behind, static_cast<std::int64_t>(candidate.siblings), -uncommitted(candidate), rest};
-  return {left_behind, rest, uncommitted(candidate), 0};
+  if (has_room_) {
+    const auto siblings = static_cast<std::int64_t>(candidate.siblings);
+    return {left_behind, candidate.is_busy ? 1 : 0, siblings, -uncommitted(candidate), rest};
+  }
+  return {left_behind, rest, uncommitted(candidate), 0, 0};
 }
 
 std::int32_t CandidateScorer::pod_penalty(const CandidateResources& candidate) const {
@@ -361,8 +364,9 @@ std::string CandidateScorer::strategy_text(const CandidateResources& candidate) 
   const std::string option = demand_.exclusive ? "strategy" : "shared-strategy";
   if (strategy() == Strategy::kSpread) return option + " spread prefers emptier nodes";
   const std::string preferring = option + (strategy() == Strategy::kRoomy ? " roomy" : " packed") + " prefers ";
-  if (has_room_ && own[1] > best[1]) return preferring + "nodes with fewer pods of its workload";
-  if (has_room_ && own[2] > best[2]) return preferring + "emptier nodes";
+  if (has_room_ && own[1] > best[1]) return preferring + "nodes whose shared CPUs are used less";
+  if (has_room_ && own[2] > best[2]) return preferring + "nodes with fewer pods of its workload";
+  if (has_room_ && own[3] > best[3]) return preferring + "emptier nodes";
   const bool leaves_more = has_room_ || own[1] > best[1];
   return preferring + (leaves_more ? "caches of which less would be left over" : "fuller nodes");
 }

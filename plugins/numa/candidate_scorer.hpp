@@ -35,9 +35,9 @@ class CandidateScorer {
   using Division = std::tuple<std::size_t, std::size_t, std::size_t>;
   /// The strategy's ranking, lowest first, of which the first number counts most: those that leave the least behind of
   /// what the container has. Then, packed: those that leave the least of a shared cache over, then those of the fullest
-  /// nodes. Roomy while there is room: those with the fewest siblings, then those of the emptiest nodes, then those
-  /// that leave the least of a cache over.
-  using Preference = std::array<std::int64_t, 4>;
+  /// nodes. Roomy while there is room: those that are not busy, then those with the fewest siblings, then those of the
+  /// emptiest nodes, then those that leave the least of a cache over.
+  using Preference = std::array<std::int64_t, 5>;
   /// How far the pod's containers are, and what is missing for those that are still to come, the worse the more:
   /// memory; CPUs that nobody else has requested, which counts for more; isolated CPUs, for who has these first; CPUs.
   using PodFit = std::pair<std::uint32_t, int>;

@@ -350,7 +350,10 @@ std::vector<Verdict> Policy::score(const topolet_request& request) const {
   if (cores) add_whole_cores(request, *cores, resources);
   if (demand.exclusive) add_crowded_cpus(request, options_, resources);
   const bool has_room = demand.exclusive && options_.strategy == Strategy::kRoomy && leaves_room(request);
-  if (has_room) add_siblings(request, resources);
+  if (has_room) {
+    add_busy(request, resources);
+    add_siblings(request, resources);
+  }
   const CandidateScorer scorer(*request.topology, resources, demand, options_, has_room);
   std::vector<Verdict> verdicts;
   verdicts.reserve(resources.size());

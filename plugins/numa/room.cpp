@@ -89,6 +89,27 @@ bool are_of_one_workload(topolet_kvs one, topolet_kvs other) {
   }
 }
 
+/// Returns what shared containers use of each node's CPUs, in thousandths: each in proportion to its CPUs there.
+std::vector<std::int64_t> used_milli(const topolet_request& request, const topolet_load& load) {
+  constexpr std::int64_t kLongestAgeMs = 60'000;
+  const auto nodes = sdk::nodes(*request.topology);
+  const auto entries = sdk::entries(*request.ledger);
+  std::vector<std::int64_t> used(nodes.size(), 0);
+  for (std::uint32_t i = 0; i < entries.size(); ++i) {
+    const topolet_entry_load& measured = *TOPOLET_AT(topolet_entry_load, load.entries, load.entry_stride, i);
+    const bool shares = entries[i].mode == TOPOLET_MODE_SHARED || entries[i].mode == TOPOLET_MODE_RESERVED;
+    const auto cpus = static_cast<std::int64_t>(sdk::size_of(entries[i].cpus));
+    const bool is_known = measured.cpu_milli > 0 && measured.age_ms >= 0 && measured.age_ms <= kLongestAgeMs;
+    if (!shares || !is_known || cpus == 0) continue;
+    for (std::uint32_t node = 0; node < nodes.size(); ++node) {
+      if (nodes[node].memory_only != 0) continue;
+      const auto here = static_cast<std::int64_t>(sdk::size_of_both(entries[i].cpus, nodes[node].cpus));
+      used[node] += measured.cpu_milli * here / cpus;
+    }
+  }
+  return used;
+}
+
 }  // namespace
 
 bool leaves_room(const topolet_request& request) {
@@ -114,6 +135,20 @@ void add_siblings(const topolet_request& request, std::vector<CandidateResources
     for (std::size_t i = 0; i < candidates.size(); ++i) {
       if (sdk::size_of_both(entry.cpus, sdk::candidates(request)[i].cpus) > 0) ++candidates[i].siblings;
     }
+  }
+}
+
+void add_busy(const topolet_request& request, std::vector<CandidateResources>& candidates) {
+  const topolet_load* const load = request.load;
+  if (load == nullptr || load->entries == nullptr) return;
+  const std::vector<std::int64_t> used = used_milli(request, *load);
+  const auto nodes = sdk::nodes(*request.topology);
+  for (CandidateResources& candidate : candidates) {
+    std::int64_t milli = 0;
+    for (std::uint32_t i = 0; i < nodes.size(); ++i) {
+      if (topolet_set_has(candidate.nodes, nodes[i].os_index) != 0) milli += used[i];
+    }
+    candidate.is_busy = 2 * milli > static_cast<std::int64_t>(candidate.shared_cpus) * 1000;
   }
 }
 

@@ -19,4 +19,8 @@ bool leaves_room(const topolet_request& request);
 /// have the same labels but for those by which its pods are told apart.
 void add_siblings(const topolet_request& request, std::vector<CandidateResources>& candidates);
 
+/// Marks the candidates where shared containers use more than half of the shared CPUs, as far as that was measured
+/// within the last minute.
+void add_busy(const topolet_request& request, std::vector<CandidateResources>& candidates);
+
 }  // namespace topolet::numa

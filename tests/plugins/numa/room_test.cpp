@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <topolet/testing.hpp>
 
+#include <array>
 #include <string>
 #include <utility>
 #include <vector>
@@ -126,6 +127,26 @@ TEST_F(NumaRoomy, PacksPodsOfAWorkloadOnceThereIsLittleRoom) {
   occupy("other", range(8, 13));
   occupy("first", range(0, 6), kFirst);
   EXPECT_EQ(best(1, 0, {.pod_uid = "second", .pod_labels = kSecond}), 0);
+}
+
+TEST_F(NumaRoomy, AvoidsNodesWhoseSharedCpusAreBusy) {
+  occupy("other", range(0, 1));
+  ledger_.place_shared({.pod_uid = "sharing"}, range(8, 15));
+  const auto best_with = [this](std::int64_t milli, std::int64_t age_ms) {
+    const std::array<topolet_entry_load, 2> used{{{8000, 1, -1, 0}, {milli, age_ms, -1, 0}}};
+    topolet_load load{};
+    load.struct_size = sizeof(load);
+    load.entries = used.data();
+    load.entry_stride = sizeof(topolet_entry_load);
+    Request request(machine_, ledger_, {}, 2);
+    request.load(load);
+    const auto verdicts = Plugin(topolet_plugin_v1, host_, {{"strategy", "roomy"}}).score(request);
+    return verdicts[0].score > verdicts[1].score ? 0 : 1;
+  };
+  EXPECT_EQ(best_with(4001, 1000), 0) << "the fuller node";
+  EXPECT_EQ(best_with(4000, 1000), 1) << "half of them are free";
+  EXPECT_EQ(best_with(8000, 60'001), 1) << "too long ago";
+  EXPECT_EQ(best_with(-1, 1000), 1) << "not known";
 }
 
 class NumaRoomyCaches : public NumaRoomy {

@@ -310,6 +310,12 @@ class Request {
     return *this;
   }
 
+  /// What is measured, which must outlive the request; nothing unless set.
+  Request& load(const topolet_load& load) {
+    view_.load = &load;
+    return *this;
+  }
+
   const topolet_request& view() const { return view_; }
 
   /// The position of the candidate with these nodes. Throws std::logic_error if there is none.
