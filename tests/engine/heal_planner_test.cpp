@@ -18,8 +18,8 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::StartsWith;
 
-const CpuSet kFirstNode = CpuSet::range(0, 3);
-const CpuSet kSecondNode = CpuSet::range(4, 7);
+const CpuSet kLeftNode = CpuSet::range(0, 3);
+const CpuSet kRightNode = CpuSet::range(4, 7);
 constexpr std::int64_t kMuchMemory = std::int64_t{1} << 30;
 
 class HealPlannerTest : public ::testing::Test {
@@ -65,7 +65,7 @@ TEST_F(HealPlannerTest, LeavesOutWhoMayNotBeMovedNow) {
       [](Allocation& a) {
         a.workload.settings = std::map<std::string, std::string>{{"move", "never"}};
       },
-      [](Allocation& a) { a.workload.kubelet_cpus = kFirstNode; },
+      [](Allocation& a) { a.workload.kubelet_cpus = kLeftNode; },
       [](Allocation& a) { a.conflict = true; },
       [](Allocation& a) { a.stopping = true; },
       [](Allocation& a) { a.vacating = {5}; },
@@ -117,12 +117,12 @@ TEST_F(HealPlannerTest, TakesFirstWhoGainsMost) {
 
 TEST_F(HealPlannerTest, MakesNobodyWorse) {
   const auto with_sharer = [](std::int64_t milli) {
-    return ledger_of({exclusive("wide", {3, 4}), exclusive("x", {0, 1, 2}), asking("s", milli, kSecondNode)});
+    return ledger_of({exclusive("wide", {3, 4}), exclusive("x", {0, 1, 2}), asking("s", milli, kRightNode)});
   };
   EXPECT_TRUE(plan(with_sharer(2000), "wide").has_value());
   EXPECT_FALSE(plan(with_sharer(2500), "wide").has_value()) << "two CPUs would be left for 2.5";
   EXPECT_FALSE(
-      plan(ledger_of({exclusive("wide", {2, 3, 4, 5}), asking("s", 100, kSecondNode), asking("t", 100, kFirstNode)}),
+      plan(ledger_of({exclusive("wide", {2, 3, 4, 5}), asking("s", 100, kRightNode), asking("t", 100, kLeftNode)}),
            "wide")
           .has_value())
       << "one of them would have to move";
@@ -130,11 +130,11 @@ TEST_F(HealPlannerTest, MakesNobodyWorse) {
 
 TEST_F(HealPlannerTest, BringsSharedContainersTogether) {
   const Placer by_default = placer_with(topology_, {{.policy = narrow_}}, {});
-  const Ledger ledger = ledger_of({asking("wide", 2000), asking("beside", 1000, kFirstNode)});
+  const Ledger ledger = ledger_of({asking("wide", 2000), asking("beside", 1000, kLeftNode)});
   EXPECT_THAT(names(HealPlanner(ledger, by_default).healable()), ElementsAre("wide"));
   const std::optional<Plan> found = plan(ledger, by_default, "wide").plan;
   ASSERT_TRUE(found.has_value());
-  EXPECT_EQ(found->decision.within, kFirstNode);
+  EXPECT_EQ(found->decision.within, kLeftNode);
   EXPECT_THAT(healable(ledger_of({asking("wide", 5000)})), IsEmpty()) << "it would be crowded on one node";
 }
 

@@ -25,7 +25,7 @@ std::string uses(const std::string& pod, int milli, int psi_permille = 0) {
   return fmt::format(R"({{"op":"load","pod":"{}","container":"main","cpu_milli":{},"psi_some_permille":{}}})", pod,
                      milli, psi_permille);
 }
-std::string seconds_pass(int seconds) { return fmt::format(R"({{"op":"clock","advance_s":{}}})", seconds); }
+std::string time_passes(int seconds) { return fmt::format(R"({{"op":"clock","advance_s":{}}})", seconds); }
 
 /// Two pods that share CPUs, each on a node of its own.
 class SoftHomeTest : public ::testing::Test {
@@ -48,7 +48,7 @@ class SoftHomeTest : public ::testing::Test {
   void press() {
     apply(uses("a", 3900));
     apply(uses("b", 0));
-    apply(seconds_pass(12));
+    apply(time_passes(12));
   }
   CpuSet runs_on(const std::string& pod) {
     for (const RunningContainer& one : node_->runtime().running()) {
@@ -76,7 +76,7 @@ class SoftHomeTest : public ::testing::Test {
 TEST_F(SoftHomeTest, IsStrictByDefault) {
   begin({});
   press();
-  apply(seconds_pass(60));
+  apply(time_passes(60));
   EXPECT_EQ(runs_on("a"), home_);
   EXPECT_THAT(rows(), IsEmpty());
 }
@@ -85,16 +85,16 @@ TEST_F(SoftHomeTest, WidensAndNarrows) {
   begin();
   apply(uses("a", 3900));
   apply(uses("b", 0));
-  apply(seconds_pass(9));
+  apply(time_passes(9));
   EXPECT_EQ(runs_on("a"), home_);
-  const OperationResult widened = apply(seconds_pass(3));
+  const OperationResult widened = apply(time_passes(3));
   ASSERT_EQ(widened.changed.size(), 1U);
   EXPECT_EQ(widened.changed[0].pod, "a");
   EXPECT_THAT(widened.changed[0].reason, HasSubstr("it may also run on CPUs"));
   EXPECT_EQ(runs_on("a").size(), 7U);
   EXPECT_EQ(runs_on("b"), other_);
   apply(uses("a", 1000));
-  apply(seconds_pass(12));
+  apply(time_passes(12));
   EXPECT_EQ(runs_on("a"), home_);
   EXPECT_THAT(rows(), ElementsAre("widened a home-pressed 0-3,5-7", "narrowed a home-relaxed 0-3"));
 }
@@ -102,9 +102,9 @@ TEST_F(SoftHomeTest, WidensAndNarrows) {
 TEST_F(SoftHomeTest, GivesBackWhatTheOthersNeed) {
   begin();
   press();
-  apply(seconds_pass(10));
+  apply(time_passes(10));
   apply(uses("b", 4000, 500));
-  apply(seconds_pass(1));
+  apply(time_passes(1));
   EXPECT_EQ(runs_on("a"), home_);
 }
 
@@ -126,13 +126,13 @@ TEST_F(SoftHomeTest, OutlivesARestart) {
   const CpuSet widened = runs_on("a");
   ASSERT_EQ(widened.size(), 7U);
   apply(R"({"op":"restart"})");
-  apply(seconds_pass(60));
+  apply(time_passes(60));
   EXPECT_EQ(runs_on("a"), widened);
   apply(uses("a", 100));
-  apply(seconds_pass(12));
+  apply(time_passes(12));
   EXPECT_EQ(runs_on("a"), home_);
   apply(R"({"op":"restart"})");
-  apply(seconds_pass(60));
+  apply(time_passes(60));
   EXPECT_EQ(runs_on("a"), home_);
   EXPECT_EQ(rows().size(), 2U);
 }
@@ -147,15 +147,15 @@ TEST_F(SoftHomeTest, OutlivesARestartBetweenAnyTwoSteps) {
     };
     next(uses("b", 0));
     next(uses("a", 3900));
-    for (int i = 0; i < 4; ++i) next(seconds_pass(7));
+    for (int i = 0; i < 4; ++i) next(time_passes(7));
     next(uses("b", 2500));
-    for (int i = 0; i < 4; ++i) next(seconds_pass(7));
+    for (int i = 0; i < 4; ++i) next(time_passes(7));
     EXPECT_EQ(runs_on("a").size(), 4U) << "restart after step " << restart_at;
     next(uses("b", 0));
-    for (int i = 0; i < 4; ++i) next(seconds_pass(7));
+    for (int i = 0; i < 4; ++i) next(time_passes(7));
     EXPECT_EQ(runs_on("a").size(), 7U) << "restart after step " << restart_at;
     next(uses("a", 500));
-    for (int i = 0; i < 4; ++i) next(seconds_pass(7));
+    for (int i = 0; i < 4; ++i) next(time_passes(7));
     EXPECT_EQ(runs_on("a"), home_) << "restart after step " << restart_at;
     EXPECT_EQ(runs_on("b"), other_);
     const Snapshot snapshot = node_->snapshot();
@@ -174,9 +174,9 @@ TEST_F(SoftHomeTest, NarrowsWhatIsNotMeasuredAnyMore) {
   begin();
   press();
   apply(R"({"op":"load","pod":"a","container":"main","known":false})");
-  apply(seconds_pass(29));
+  apply(time_passes(29));
   EXPECT_EQ(runs_on("a").size(), 7U);
-  apply(seconds_pass(3));
+  apply(time_passes(3));
   EXPECT_EQ(runs_on("a"), home_);
 }
 
@@ -198,7 +198,7 @@ TEST_F(SoftHomeTest, IsStrictForAPodThatSaysSo) {
   apply(uses("a", 0));
   apply(uses("b", 0));
   apply(uses("p", 3900));
-  apply(seconds_pass(30));
+  apply(time_passes(30));
   EXPECT_EQ(runs_on("p"), placed.cpus);
 }
 
