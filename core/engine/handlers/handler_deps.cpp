@@ -8,8 +8,9 @@
 namespace topolet::engine {
 namespace {
 
-/// How long it takes at most to find out that a container is where it was.
-constexpr std::chrono::seconds kBackTimeout{2};
+/// How long it takes at most to find out that a container is where it was: longer than a refused update waits to be
+/// sent again.
+constexpr std::chrono::seconds kBackTimeout{6};
 
 /// One after the other.
 void await_all_back(const HandlerDeps& deps, std::vector<std::string> container_ids, std::function<void()> then) {
