@@ -9,6 +9,7 @@
 #include "core/engine/state/ledger.hpp"
 #include "core/engine/state/verdicts_json.hpp"
 #include "core/machine/machine.hpp"
+#include "core/placement/reason_codes.hpp"
 #include "core/simulate/added_devices.hpp"
 #include "store/store.hpp"
 
@@ -93,6 +94,19 @@ const store::DecidedRow* why_changed(const std::vector<store::DecidedRow>& rows,
   return last == rows.rend() ? nullptr : &*last;
 }
 
+/// The code of the last decision that moved it: what comes of a move later, that it has left its CPUs or that its
+/// memory has followed, moves nothing. `last`: of why_changed().
+std::string code_of_move(const std::vector<store::DecidedRow>& rows, const placement::ContainerKey& key,
+                         const store::DecidedRow& last) {
+  const auto move = std::find_if(rows.rbegin(), rows.rend(), [&](const store::DecidedRow& row) {
+    const bool is_its =
+        row.holds && row.pod_uid == key.pod_uid && row.container == key.name && row.attempt == key.attempt;
+    return is_its && row.reason_code != placement::reason_code::kLeftCpus &&
+           row.reason_code != placement::reason_code::kMemoryMoved;
+  });
+  return move == rows.rend() ? last.reason_code : move->reason_code;
+}
+
 }  // namespace
 
 Simulation::Simulation(topology::DiscoverOptions machine, plugin::LoadedConfig setup)
@@ -148,7 +162,7 @@ OperationResult Simulation::apply(const Operation& operation) {
     MovedContainer moved{key.pod_uid, key.name, now.mode, now.cpus, now.withheld, now.mems, {}, {}};
     if (const store::DecidedRow* why = why_changed(daemon_.decisions(), key)) {
       moved.reason = why->reason;
-      moved.reason_code = why->reason_code;
+      moved.reason_code = code_of_move(daemon_.decisions(), key, *why);
     }
     result.changed.push_back(std::move(moved));
   }

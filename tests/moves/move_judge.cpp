@@ -17,10 +17,16 @@ constexpr std::size_t kMostForOne = 1;
 constexpr std::size_t kMostForDevices = 3;
 constexpr const char* kMoveAnnotation = "topolet.io/move";
 
+bool is_one_of(const std::string& word, std::initializer_list<const char*> words) {
+  return std::find(words.begin(), words.end(), word) != words.end();
+}
+
 /// What moved it, in one word.
 std::string kind_of(const simulate::MovedContainer& moved, bool was_exclusive, const char* if_untold) {
   if (moved.reason.empty()) return "pool";
   if (moved.reason_code.empty() && was_exclusive) return if_untold;
+  // The last word of a move that is over, where the code of the move itself is not told.
+  if (was_exclusive && is_one_of(moved.reason_code, {"left-cpus", "memory-moved"})) return if_untold;
   if (moved.reason_code == "healed") return "heal";
   if (moved.reason_code == "crowded") return "crowd";
   // Whoever shares has to leave CPUs that another one gets alone; that is nobody's choice.
@@ -46,10 +52,6 @@ std::int64_t bytes_of(const std::string& amount) {
 
 bool is_admission(const Operation& operation) {
   return operation.kind == OperationKind::kCreate || operation.kind == OperationKind::kUpdate;
-}
-
-bool is_one_of(const std::string& word, std::initializer_list<const char*> words) {
-  return std::find(words.begin(), words.end(), word) != words.end();
 }
 
 /// The CPUs of all cores that have one of `cpus`.
@@ -264,7 +266,9 @@ void MoveJudge::judge_place(const Name& name, const Held& before, const Held& af
       before.cpus.is_subset_of(topology_->isolated) != after.cpus.is_subset_of(topology_->isolated)) {
     fault(name, "moved between isolated CPUs and others");
   }
-  const NodeSet pod = nodes_of_pod(name);
+  // Where it was apart before, it may stay so.
+  NodeSet pod = nodes_of_pod(name);
+  if (!pod.empty()) pod |= topology_->nodes_of(before.cpus);
   if (rules_.keeps_pods_together && !pod.empty() && !topology_->nodes_of(after.cpus).is_subset_of(pod)) {
     fault(name, fmt::format("moved to nodes {} apart from its pod on {}", topology_->nodes_of(after.cpus).to_string(),
                             pod.to_string()));
