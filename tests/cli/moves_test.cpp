@@ -99,7 +99,7 @@ TEST_F(MovesTest, KnowsTheKinds) {
 }
 
 TEST_F(MovesTest, NodesSayHowManyContainersCouldBeNarrower) {
-  simulate(kWide, "--placement.heal=off");
+  simulate(kWide);
   const json nodes = json::parse(state_.topolet({"nodes", "--json"}).text);
   EXPECT_EQ(nodes[0]["could_be_narrower"], 1);
   EXPECT_EQ(nodes[1]["could_be_narrower"], 1);

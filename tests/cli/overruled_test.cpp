@@ -119,8 +119,9 @@ TEST(OverruledStatus, NamesTheContainersAndSaysWhatToDo) {
                         "CPU 2, where it should be\n"
                         "             an NRI plugin or another agent does that: see `topolet audit --event "
                         "overruled`\nCPUs "));
-  EXPECT_EQ(json::parse(said_of_status(status, {"--json"}))["overruled"][0],
-            json({{"container", "fin/a/main"}, {"cpus", "0-1"}, {"seen_on", "3"}, {"lasts_ms", 185000}}));
+  EXPECT_EQ(
+      json::parse(said_of_status(status, {"--json"}))["overruled"][0],
+      json({{"container", "fin/a/main"}, {"cpus", "0-1"}, {"seen_on", "3"}, {"plugin", ""}, {"lasts_ms", 185000}}));
 }
 
 }  // namespace

@@ -70,7 +70,7 @@ TEST_F(SqueezedTest, IsMarkedByPsAndToldByExplain) {
   EXPECT_EQ(told("any", "squeezed"), "placed");
   EXPECT_EQ(told("any", "mode"), "reserved");
   EXPECT_EQ(told("other", "squeezed"), "");
-  EXPECT_THAT(line_with("POD", {"ps"}), HasSubstr("MEMS  SQUEEZED  OVERRULED  SEEN ON  STUCK ON  SINCE"));
+  EXPECT_THAT(line_with("POD", {"ps"}), HasSubstr("MEMS  SQUEEZED  OVERRULED  SEEN ON  STUCK ON  BESIDE HOME  SINCE"));
   EXPECT_THAT(line_with("own", {"ps"}), HasSubstr("yes "));
   EXPECT_THAT(line_with("other", {"ps"}), Not(HasSubstr("yes ")));
   EXPECT_THAT(said({"explain", "own"}),
@@ -118,7 +118,7 @@ TEST_F(SqueezedTest, ComesLastInWhatProgramsReadByPosition) {
   EXPECT_THAT(line_with("pod", {"ps", "--format", "csv"}),
               EndsWith(",since,reason,squeezed,seen_on,overlapped,overruled_since,stuck_on,widened_by\r"));
   EXPECT_THAT(line_with("other", {"ps", "--format", "csv"}), EndsWith(",\"\"\r"));
-  EXPECT_THAT(line_with("own", {"ps", "--format", "csv", "--wide"}), EndsWith(",placed,\"\",\"\",\"\",\"\"\r"));
+  EXPECT_THAT(line_with("own", {"ps", "--format", "csv", "--wide"}), EndsWith(",placed,\"\",\"\",\"\",\"\",\"\"\r"));
 }
 
 TEST_F(SqueezedTest, IsNotReadFromADatabaseOfAnOlderTopoletd) {

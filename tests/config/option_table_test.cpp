@@ -91,7 +91,8 @@ TEST(Value, MustBeInRange) {
 }
 
 TEST(PluginName, IsNeverAPathNorASectionOfTheCore) {
-  for (const char* bad : {"../evil", "a/b", "", "Numa", "2numa", "-x", "a.b", "daemon", "placement", "plugins"}) {
+  for (const char* bad :
+       {"../evil", "a/b", "", "Numa", "2numa", "-x", "a.b", "daemon", "placement", "nri", "plugins"}) {
     EXPECT_NE(mistake(spec(OptionType::kName), bad), "") << bad;
   }
 }

@@ -194,8 +194,8 @@ TEST(Secrets, AreNoValuesThatAnybodyIsShown) {
 }
 
 TEST(PluginName, IsNeverOneThatIsReserved) {
-  for (const char* name : {"agent", "audit", "capacity", "cluster", "dra", "heal", "kubelet", "metrics", "nri",
-                           "record", "replay", "runtime", "simulate", "store", "watch", "topolet", "topolet-power"}) {
+  for (const char* name : {"agent", "audit", "capacity", "cluster", "dra", "heal", "kubelet", "metrics", "record",
+                           "replay", "runtime", "simulate", "store", "watch", "topolet", "topolet-power"}) {
     const Status fits = check_plugin_name(name);
     ASSERT_FALSE(fits) << name;
     EXPECT_THAT(fits.error().message, HasSubstr("it is reserved for topolet itself")) << name;

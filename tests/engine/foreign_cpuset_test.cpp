@@ -86,6 +86,7 @@ TEST_F(ForeignCpusetTest, ShowsNoControlCharactersOfAName) {
 }
 
 TEST_F(ForeignCpusetTest, IsOverOnceTheKernelHasShownTopoletsCpusForAMinute) {
+  loop_.advance(std::chrono::seconds(1));
   judge(set_by("10-koordlet", {4, 5}), false);
   const placement::ContainerKey key = find("a")->workload.key;
   commit(event::CreateConfirmed{key, "c-a", ContainerCpuset{CpuSet{0, 1}, {}}});

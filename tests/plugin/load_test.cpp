@@ -89,10 +89,10 @@ TEST_F(PluginDir, LoadsAPluginAndReadsWhatItSaysOfItself) {
   EXPECT_EQ(library->id(), "numa");
   EXPECT_EQ(library->version(), "0.1.0");
   EXPECT_EQ(library->path(), file);
-  ASSERT_THAT(library->options(), SizeIs(13));
+  ASSERT_THAT(library->options(), SizeIs(14));
   EXPECT_EQ(library->options()[2].name(), "numa.strategy");
   EXPECT_THAT(library->options()[2].defaults, ElementsAre("packed"));
-  EXPECT_THAT(library->options()[2].allowed, ElementsAre("packed", "spread"));
+  EXPECT_THAT(library->options()[2].allowed, ElementsAre("packed", "spread", "roomy"));
 }
 
 TEST_F(PluginDir, FollowsALinkThatStaysInside) {
@@ -337,7 +337,7 @@ TEST(PluginLibrary, RefusesUnknownOptionsAndBadValues) {
   EXPECT_EQ(unknown.error().message, "plugin numa: has no option stratgy");
   const auto bad = library->create({{"strategy", "loose"}}, make_silent_log());
   ASSERT_FALSE(bad);
-  EXPECT_EQ(bad.error().message, "plugin numa: option strategy: 'loose' is not packed or spread");
+  EXPECT_EQ(bad.error().message, "plugin numa: option strategy: 'loose' is not packed, spread or roomy");
 }
 
 TEST(LoadConfig, ReportsEveryRefusedPluginAndLoadsTheOthers) {

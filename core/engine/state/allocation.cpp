@@ -108,6 +108,8 @@ bool Pod::add_warnings(const std::vector<std::string>& warnings) {
 }
 
 CpuSet Allocation::barred_cpus() const {
+  // A plugin of the runtime has put it there while it is created.
+  if (is_pending() && overruled) return overruled->cpus;
   if (!is_managed()) return {};
   CpuSet barred = stuck ? stuck->cpus : CpuSet();
   if (overruled) barred |= overruled->cpus | seen_on;
