@@ -15,28 +15,28 @@
 namespace topolet::cli {
 namespace {
 
-/// {0}: more columns.
+/// {0}: columns for people, {1}: those for programs, which come last, as programs may read by position.
 constexpr const char* kMoves = R"sql(
-SELECT at AS time, namespace, pod, container, from_cpus AS "from", to_cpus AS "to", kind, {0},
+SELECT at AS time, namespace, pod, container, from_cpus AS "from", to_cpus AS "to",{0}
        CASE kind WHEN 'pool' THEN 'it follows the pool' ELSE reason END AS reason,
        CASE
          WHEN kind <> 'pool' THEN '' WHEN cause = 'left' THEN 'has left CPUs: '
          WHEN cause = 'machine' THEN 'the machine changed' WHEN cause = 'started' THEN 'topoletd started'
          WHEN caused_by IS NULL THEN '' ELSE cause || ' '
-       END || coalesce(caused_by_container, '') AS "because of", caused_by, decision
+       END || coalesce(caused_by_container, '') AS "because of", caused_by, decision{1}
 FROM moves(?1, ?2) WHERE ?3 = '' OR kind = ?3)sql";
 
 /// Only what has changed. Pages of memory are where they were first used, so it is said of moves between nodes only.
 constexpr const char* kEffectsForPeople = R"sql(
-       rtrim(CASE WHEN nodes_before <> nodes_after THEN printf('nodes %d -> %d, ', nodes_before, nodes_after) ELSE '' END ||
+       kind, rtrim(CASE WHEN nodes_before <> nodes_after THEN printf('nodes %d -> %d, ', nodes_before, nodes_after) ELSE '' END ||
              CASE WHEN l3s_before <> l3s_after THEN printf('L3s %d -> %d, ', l3s_before, l3s_after) ELSE '' END ||
              CASE WHEN remote_cpus_before <> remote_cpus_after
                   THEN printf('far from devices %d -> %d', remote_cpus_before, remote_cpus_after) ELSE '' END, ', ') AS gain,
        printf('%d CPU%s', moved_cpus, CASE moved_cpus WHEN 1 THEN '' ELSE 's' END) ||
        CASE WHEN memory_left_bytes IS NULL THEN ', memory not known' WHEN memory_left_bytes = 0 THEN ''
-            ELSE printf(', %.1f MiB stay behind', memory_left_bytes / 1048576.0) END AS cost)sql";
+            ELSE printf(', %.1f MiB stay behind', memory_left_bytes / 1048576.0) END AS cost,)sql";
 constexpr const char* kEffectsForPrograms =
-    "nodes_before, nodes_after, l3s_before, l3s_after, remote_cpus_before, remote_cpus_after, moved_cpus, "
+    ", kind, nodes_before, nodes_after, l3s_before, l3s_after, remote_cpus_before, remote_cpus_after, moved_cpus, "
     "memory_left_bytes";
 
 /// Returns --kind; empty: any.
@@ -74,7 +74,9 @@ Status show_moves(const Invocation& invocation) {
   const auto database = StateDatabase::open(invocation);
   if (!database) return database.error();
   if (Status ready = (*database)->require_newest_schema(); !ready) return ready;
-  const std::string query = fmt::format(kMoves, *format == Format::kTable ? kEffectsForPeople : kEffectsForPrograms);
+  const bool is_for_people = *format == Format::kTable;
+  const std::string query =
+      fmt::format(kMoves, is_for_people ? kEffectsForPeople : "", is_for_people ? "" : kEffectsForPrograms);
   return (*database)->print("no container was moved in that time", query, range->since_ms, range->until_ms, *kind);
 }
 
