@@ -248,16 +248,36 @@ static void tell_ledger(const topolet_ledger* ledger) {
   }
 }
 
+static void tell_load(const topolet_request* request) {
+  const topolet_load* load = request->load;
+  if (load == NULL) return;
+  LATER(topolet_load, load);
+  LATER_AT(topolet_node_load, load->node_stride);
+  LATER_AT(topolet_pu_load, load->pu_stride);
+  LATER_AT(topolet_entry_load, load->entry_stride);
+  for (uint32_t i = 0; load->nodes != NULL && i < request->topology->node_count; ++i) {
+    const topolet_node_load* node = TOPOLET_AT(topolet_node_load, load->nodes, load->node_stride, i);
+    tell("load of node %u: %lld milli-CPUs, %lld ms ago", i, (long long)node->effective_milli, (long long)node->age_ms);
+  }
+  for (uint32_t i = 0; load->entries != NULL && i < request->ledger->entry_count; ++i) {
+    const topolet_entry_load* entry = TOPOLET_AT(topolet_entry_load, load->entries, load->entry_stride, i);
+    tell("load of entry %u: %lld milli-CPUs, %lld ms ago, pressure %d", i, (long long)entry->cpu_milli,
+         (long long)entry->age_ms, entry->psi_some_permille);
+  }
+}
+
 static void tell_request(const topolet_request* request) {
-  tell("request: exclusive %u of %u CPUs, occasion %d, mode %d, flags %u, source %d, why shared %d, min shared %u",
-       request->exclusive, request->exclusive_cpus, request->occasion, request->mode, request->flags,
-       request->cpu_source, request->why_shared, request->min_shared_cpus);
+  tell(
+      "request: exclusive %u of %u CPUs, occasion %d, mode %d, flags %u, source %d, why shared %d, min shared %u, "
+      "largest %u",
+      request->exclusive, request->exclusive_cpus, request->occasion, request->mode, request->flags,
+      request->cpu_source, request->why_shared, request->min_shared_cpus, request->largest_exclusive_cpus);
   LATER(topolet_request, request);
   tell_set("had CPUs", request->had_cpus);
   tell_set("had withheld", request->had_withheld);
   tell_set("had memory nodes", request->had_mems);
   tell_set("keep", request->keep);
-  if (request->load != NULL) tell("load");
+  tell_load(request);
   LATER_AT(topolet_candidate, request->candidate_stride);
   for (uint32_t i = 0; i < request->candidate_count; ++i) {
     const topolet_candidate* candidate =

@@ -123,6 +123,10 @@ std::shared_ptr<placement::PolicyRequest> full_request() {
   request->had = {CpuSet{2}, CpuSet{3}, NodeSet{0}};
   request->keep = CpuSet{2};
   request->min_shared_cpus = 2;
+  request->largest_exclusive_cpus = 3;
+  request->any_rdt_class = true;
+  request->load = std::make_shared<const load::Load>(load::Load{
+      {{"id-of-a", {700, 12, std::chrono::milliseconds(500)}}}, {{1, {3500, std::chrono::milliseconds(1000)}}}});
   request->from = placement::CpuSource::kPreferIsolated;
   request->common_options.whole_cores = true;
   return request;
