@@ -103,12 +103,12 @@ void MemoryNarrower::write(const Allocation& allocation, const std::filesystem::
   const Status begun =
       deps_.run_apart([this, posting = posting_, key, mems, cgroup, is_v1 = deps_.cpusets.has_v1_cpusets()] {
         const Status status = move_memory(cgroup, mems, is_v1);
-        posting->post([this, key, mems, status] { on_written(key, mems, status); });
+        posting->post([this, key, mems, status] { on_narrowed(key, mems, status); });
       });
-  if (!begun) on_written(key, mems, begun);
+  if (!begun) on_narrowed(key, mems, begun);
 }
 
-void MemoryNarrower::on_written(const placement::ContainerKey& key, const NodeSet& mems, const Status& status) {
+void MemoryNarrower::on_narrowed(const placement::ContainerKey& key, const NodeSet& mems, const Status& status) {
   is_under_way_ = false;
   const Allocation* allocation = deps_.committer.ledger().find(key);
   // Meanwhile it may have ended, or been moved elsewhere.

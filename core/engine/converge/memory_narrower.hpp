@@ -57,7 +57,7 @@ class MemoryNarrower final : public Observer {
   bool is_due(const Allocation& allocation) const;
   void begin(const Allocation& allocation);
   void write(const Allocation& allocation, const std::filesystem::path& cgroup);
-  void on_written(const placement::ContainerKey& key, const NodeSet& mems, const Status& status);
+  void on_narrowed(const placement::ContainerKey& key, const NodeSet& mems, const Status& status);
   void schedule_check();
 
   const Deps deps_;

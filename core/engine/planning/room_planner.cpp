@@ -194,7 +194,7 @@ void RoomPlanner::Search::collect_residents() {
     resident.size = resident.held.size();
     resident.nodes = topology_.nodes_of(allocation.placement.cpus);
     resident.l3s = count_l3s(topology_, allocation.placement.cpus);
-    const auto is_mate = [&](const auto& other) {
+    const auto is_mate = [&key = key](const auto& other) {
       return other.first != key && other.first.sandbox_id == key.sandbox_id && !other.second.is_kept();
     };
     const auto first = allocations.lower_bound({key.pod_uid, "", 0, ""});

@@ -15,7 +15,7 @@ std::shared_ptr<const AbiTopology> ViewCache::topology(const std::shared_ptr<con
                                                        const KnownValues& known) {
   MutexLock lock(mutex_);
   if (!topologies_.empty() && topologies_.begin()->second->topology() != topology) topologies_.clear();
-  const auto shown = [&](const KnownValues& values) {
+  const auto shown = [&](const KnownValues& values) TOPOLET_REQUIRES(mutex_) {
     std::shared_ptr<const AbiTopology>& view = topologies_[values.minor()];
     if (view == nullptr) view = std::make_shared<const AbiTopology>(topology, values);
     return view;
