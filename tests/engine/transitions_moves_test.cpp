@@ -302,5 +302,16 @@ TEST_F(MoveForRoom, IsTakenBackWhole) {
   EXPECT_TRUE(b().vacating.empty());
 }
 
+TEST_F(MoveForRoom, LeavesToOthersWhatTheyHaveAloneByNow) {
+  const Allocation unleft = b();
+  commit(event::Converged{key_of("b"), {2, 3}});
+  commit(event::CreateAdmitted{guaranteed("c", 1), exclusive_on({1})});
+  commit(event::Moved{guaranteed("b", 2), exclusive_on({4, 5}), AuditEvent::kReplaced});
+  commit(event::ChangeReverted{unleft, "why"});
+  EXPECT_EQ(b().placement.cpus.to_string(), "2-3");
+  EXPECT_TRUE(b().vacating.contains(1)) << "the other one waits for it";
+  EXPECT_FALSE(b().vacating_alone.contains(1));
+}
+
 }  // namespace
 }  // namespace topolet::engine

@@ -515,7 +515,7 @@ void Transitions::operator()(const event::ChangeReverted& event) {
   after.squeeze = before.squeeze;
   after.unified = before.unified;
   after.vacating |= before.vacating;
-  after.vacating_alone = before.vacating_alone;
+  after.vacating_alone = before.vacating_alone - taken;
   if (event.may_be_there && now->is_exclusive()) {
     after.vacating |= now->placement.cpus;
     after.vacating_alone |= (now->placement.cpus - after.placement.cpus - taken) & ledger_.inventory().allowed;
