@@ -18,8 +18,13 @@ KernelTree::KernelTree(std::filesystem::path root, const CpuSet& all_cpus) : roo
   write(root_ / "sys/fs/cgroup/cpuset.cpus.effective", all_cpus.to_string());
 }
 
+std::string KernelTree::path_of(std::int64_t pid) const {
+  const auto own = own_paths_.find(pid);
+  return own == own_paths_.end() ? "/kubepods/" + std::to_string(pid) : own->second;
+}
+
 std::filesystem::path KernelTree::cgroup_of(std::int64_t pid) const {
-  return root_ / "sys/fs/cgroup/kubepods" / std::to_string(pid);
+  return root_ / "sys/fs/cgroup" / std::filesystem::path(path_of(pid)).relative_path();
 }
 
 void KernelTree::put_process(std::int64_t pid, const std::string& cgroup, char state) {
@@ -30,12 +35,12 @@ void KernelTree::put_process(std::int64_t pid, const std::string& cgroup, char s
 
 void KernelTree::run_on(std::int64_t pid, const CpuSet& cpus) {
   write(cgroup_of(pid) / "cpuset.cpus.effective", cpus.to_string());
-  put_process(pid, "/kubepods/" + std::to_string(pid), 'S');
+  put_process(pid, path_of(pid), 'S');
 }
 
 void KernelTree::run_in(std::int64_t pid, const std::string& cgroup, const std::map<std::string, std::string>& files) {
-  const std::filesystem::path directory = root_ / "sys/fs/cgroup" / std::filesystem::path(cgroup).relative_path();
-  for (const auto& [file, content] : files) write(directory / file, content);
+  own_paths_[pid] = cgroup;
+  for (const auto& [file, content] : files) write(cgroup_of(pid) / file, content);
   put_process(pid, cgroup, 'S');
 }
 

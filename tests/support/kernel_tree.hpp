@@ -19,6 +19,7 @@ class KernelTree {
   /// Returns a reader of the tree. Valid as long as the directory is there.
   engine::ProcessCgroups kernel() const { return engine::ProcessCgroups(root_ / "proc", root_); }
 
+  /// In a cgroup of its own; that which it has, if run_in() gave it one.
   void run_on(std::int64_t pid, const CpuSet& cpus);
   /// In a cgroup that is not its own. Its CPUs are not known then.
   void run_in(std::int64_t pid, const std::string& cgroup) { put_process(pid, cgroup, 'S'); }
@@ -29,10 +30,12 @@ class KernelTree {
   void reap(std::int64_t pid);
 
  private:
+  std::string path_of(std::int64_t pid) const;
   std::filesystem::path cgroup_of(std::int64_t pid) const;
   void put_process(std::int64_t pid, const std::string& cgroup, char state);
 
   std::filesystem::path root_;
+  std::map<std::int64_t, std::string> own_paths_;
 };
 
 }  // namespace topolet::testing
