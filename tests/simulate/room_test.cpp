@@ -34,7 +34,6 @@ class MadeRoom : public ::testing::Test {
   }
   static std::vector<std::string> with(std::vector<std::string> more) {
     more.emplace_back("--plugins.enable=numa");
-    more.emplace_back("--placement.deadline-ms=60000");
     return more;
   }
   static OperationResult create(SimulatedNode& node, const std::string& pod, int cpus, const std::string& annotations,
