@@ -162,13 +162,26 @@ class Filling {
     for (std::size_t i = 0; i < claims_.size(); ++i) {
       if (!is_settled_[i]) open.push_back(i);
     }
-    // What is left is less than a thousandth for each: that is nobody's.
-    const bool all_end = std::none_of(open.begin(), open.end(), is_at_its_end);
+    if (std::none_of(open.begin(), open.end(), is_at_its_end)) return settle(first_without_room(open, low), low);
     for (const std::size_t i : open) {
-      if (!all_end && !is_at_its_end(i)) continue;
-      shares_[i] = at(i, low);
-      is_settled_[i] = true;
+      if (is_at_its_end(i)) settle(i, low);
     }
+  }
+
+  void settle(std::size_t claim, std::int64_t level) {
+    shares_[claim] = at(claim, level);
+    is_settled_[claim] = true;
+  }
+
+  /// Where each of them could go higher but not all of them: the first for which less than a thousandth is left, once
+  /// those before it are higher.
+  std::size_t first_without_room(const std::vector<std::size_t>& open, std::int64_t level) const {
+    std::vector<std::int64_t> sums = wanted(level);
+    for (const std::size_t i : open) {
+      sums[division_.set_of(i)] += at(i, level + 1) - at(i, level);
+      if (!division_.can_have(sums)) return i;
+    }
+    return open.back();
   }
 
   const std::vector<Claim>& claims_;
