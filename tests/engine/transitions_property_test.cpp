@@ -135,7 +135,7 @@ class RandomLedger {
 
   std::optional<Event> undo() {
     if (!undo_) return std::nullopt;
-    return event::ChangeReverted{*std::exchange(undo_, std::nullopt), "it did not work"};
+    return event::ChangeReverted{*std::exchange(undo_, std::nullopt), "it did not work", dice_.permille(500)};
   }
 
   /// To where it is to be now, or to where it was to be before.

@@ -30,6 +30,11 @@ bool changes_dedicated_cpus(const Change& change) {
   return before != after;
 }
 
+/// Returns the CPUs that it has alone, or has had alone and not left.
+CpuSet cpus_without_others(const Allocation& allocation) {
+  return allocation.dedicated_cpus() | allocation.vacating_alone;
+}
+
 ChangeKind kind_of(const Change& change) {
   const bool was_bound = change.before && change.before->is_bound();
   const bool is_bound = change.after && change.after->is_bound();
@@ -179,19 +184,22 @@ bool Draft::keeps_pool() const {
 void Draft::keep_unleft_cpus() {
   CpuSet given_up;
   for (const auto& [key, change] : changes_) {
-    if (!change.before) continue;
-    CpuSet less = change.before->dedicated_cpus();
-    if (change.after) less -= change.after->dedicated_cpus();
-    given_up |= less;
+    if (change.before)
+      given_up |= cpus_without_others(*change.before) - (change.after ? cpus_without_others(*change.after) : CpuSet());
   }
   if (given_up.empty()) return;
+  for_each([&](const placement::ContainerKey&, const Allocation& allocation) {
+    given_up -= cpus_without_others(allocation);
+  });
+  given_up &= inventory().allowed;
   std::vector<Allocation> unleft;
   for_each([&](const placement::ContainerKey& key, const Allocation& allocation) {
     if (!allocation.is_exclusive() || !allocation.vacating.intersects(given_up)) return;
     const auto own = changes_.find(key);
-    CpuSet by_others = given_up & allocation.vacating & inventory().allowed;
-    if (own != changes_.end() && own->second.before) by_others -= own->second.before->dedicated_cpus();
-    if (by_others.is_subset_of(allocation.vacating_alone)) return;
+    CpuSet by_others = given_up & allocation.vacating;
+    if (own != changes_.end() && own->second.before) by_others -= cpus_without_others(*own->second.before);
+    if (by_others.empty()) return;
+    given_up -= by_others;
     unleft.push_back(allocation);
     unleft.back().vacating_alone |= by_others;
   });
