@@ -140,6 +140,9 @@ void UpdateContainerResources::wait_for_neighbours() {
 void UpdateContainerResources::place_without_moves(const std::string& why) {
   may_make_room_ = false;
   deps_.committer.commit(event::ChangeReverted{before_, "other containers did not make room in time: " + why});
+  // It has not been told what it was to have. Who goes back there would wait for it, and it waits for them in its turn.
+  const CpuSet may_use = deps_.mover.footprint(container_id_);
+  if (!may_use.empty()) deps_.committer.commit(event::Converged{before_.workload.key, may_use}, Urgency::kSoon);
   withdraw_moves_for_room(deps_, moved_, display_name(before_.workload), why,
                           [self = shared_from_this()] { self->begin_turn({}); });
 }
