@@ -63,7 +63,7 @@ class WholePoolTest : public ::testing::Test {
   }
 
   const std::unique_ptr<store::Store> store_ = *store::Store::open_in_memory("boot", 0);
-  const placement::PlacementRules rules_;
+  const placement::PlacementRules rules_{};
   Ledger ledger_{kEightCpus, 0};
 };
 
