@@ -149,14 +149,17 @@ class Player {
 
   void read_load(const Json& line) {
     load::Load now = load_ ? *load_ : load::Load();
-    for (const auto& [id, value] : line.value("containers", Json::object()).items()) {
+    // items() refers to what it is called on.
+    const Json containers = line.value("containers", Json::object());
+    const Json nodes = line.value("nodes", Json::object());
+    for (const auto& [id, value] : containers.items()) {
       if (value.is_null()) {
         now.containers.erase(id);
       } else {
         now.containers[id] = from_json<load::ContainerLoad>(value);
       }
     }
-    for (const auto& [node, value] : line.value("nodes", Json::object()).items()) {
+    for (const auto& [node, value] : nodes.items()) {
       const auto os_index = static_cast<std::uint32_t>(std::stoul(node));
       if (value.is_null()) {
         now.nodes.erase(os_index);
