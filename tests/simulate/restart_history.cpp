@@ -251,7 +251,8 @@ History make_history(const RestartNode& node, std::uint64_t seed, int steps) {
   return history;
 }
 
-HistoryResult run_history(const RestartNode& node, const History& history, SimulationOptions options) {
+HistoryResult run_history(const RestartNode& node, const History& history, SimulationOptions options,
+                          const Pauses& pauses) {
   options.front = node.front;
   SimulatedNode simulated(node.machine, node.flags, options);
   std::vector<std::vector<RunningContainer>> moments;
@@ -268,6 +269,8 @@ HistoryResult run_history(const RestartNode& node, const History& history, Simul
     if (was_killed != is_armed || (was_killed && is_told)) seen.is_comparable = false;
     is_armed = is_restart(line) && line != kRestartNow;
     const std::size_t calls = moments.size();
+    const auto pause = pauses.find(seen.calls.size());
+    if (!is_restart(line) && pause != pauses.end()) simulated.let_pass(pause->second);
     const Snapshot after = simulated.snapshot();
     // With no CPU left for those who share there is none that they could go to.
     const bool has_none = before.ledger.pool.empty() || after.ledger.pool.empty();
@@ -283,6 +286,7 @@ HistoryResult run_history(const RestartNode& node, const History& history, Simul
     before = after;
     if (line.rfind(kAnswer, 0) == 0) is_told = true;
     seen.calls.push_back(is_told ? 0 : calls);
+    seen.over_at.push_back(simulated.now());
     if (line.rfind(kCreate, 0) == 0 && calls > 0) is_told = false;
   }
   if (is_armed) seen.is_comparable = false;
@@ -317,6 +321,21 @@ History with_restart(const History& history, const HistoryResult& without, std::
   return with;
 }
 
+namespace {
+
+History without_restarts(History history) {
+  for (Step& step : history) std::erase_if(step, is_restart);
+  return history;
+}
+
+/// Nothing if the restart took no time.
+Pauses time_of_restart(const HistoryResult& with, const HistoryResult& without) {
+  const auto [late, in_time] =
+      std::mismatch(with.over_at.begin(), with.over_at.end(), without.over_at.begin(), without.over_at.end());
+  if (late == with.over_at.end() || in_time == without.over_at.end() || *late < *in_time) return {};
+  return {{static_cast<std::size_t>(late - with.over_at.begin()), *late - *in_time}};
+}
+
 std::string difference(const HistoryResult& with, const HistoryResult& without) {
   if (!with.is_comparable) return {};
   for (const auto& [line, overlaps] : with.overlaps) {
@@ -326,13 +345,24 @@ std::string difference(const HistoryResult& with, const HistoryResult& without) 
   return fmt::format("without a restart it ends with\n{}with the restart it ends with\n{}", without.end, with.end);
 }
 
+}  // namespace
+
+std::string difference(const RestartNode& node, const History& history, const HistoryResult& with,
+                       const HistoryResult& without) {
+  std::string found = difference(with, without);
+  const Pauses pauses = time_of_restart(with, without);
+  if (found.empty() || pauses.empty()) return found;
+  return difference(with, run_history(node, without_restarts(history), {}, pauses));
+}
+
 std::string difference(const RestartNode& node, const History& history) {
-  History without = history;
-  for (Step& step : without) std::erase_if(step, is_restart);
-  return difference(run_history(node, history), run_history(node, without));
+  return difference(node, history, run_history(node, history), run_history(node, without_restarts(history)));
 }
 
 History minimised(const RestartNode& node, History history) {
+  if (history.empty()) return history;
+  const Step end = std::move(history.back());
+  history.pop_back();
   for (std::size_t length = history.size() / 2; length > 0;) {
     const std::size_t before = history.size();
     for (std::size_t from = 0; from < history.size();) {
@@ -340,15 +370,18 @@ History minimised(const RestartNode& node, History history) {
       const auto last = history.begin() + static_cast<std::ptrdiff_t>(std::min(from + length, history.size()));
       History less(history.begin(), first);
       less.insert(less.end(), last, history.end());
+      less.push_back(end);
       if (difference(node, less).empty()) {
         from += length;
       } else {
+        less.pop_back();
         history = std::move(less);
       }
     }
     // Lines that only removed ones needed are needed no more.
     if (length > 1 || history.size() == before) length /= 2;
   }
+  history.push_back(end);
   return history;
 }
 

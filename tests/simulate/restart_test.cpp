@@ -321,7 +321,7 @@ TEST(RestartProperty, ThereIsNoTellingThatTheDaemonWasKilled) {
         const History with = with_restart(history, without, random());
         const HistoryResult seen = run_history(node, with);
         ASSERT_TRUE(seen.is_comparable) << fmt::format("{}", fmt::join(lines_of(with), "\n"));
-        ASSERT_TRUE(difference(seen, without).empty()) << told(node, seed, with);
+        ASSERT_TRUE(difference(node, with, seen, without).empty()) << told(node, seed, with);
       }
     }
   }

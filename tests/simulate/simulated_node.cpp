@@ -50,6 +50,12 @@ OperationResult SimulatedNode::apply(const std::string& line) {
   return simulation_->apply(*operation);
 }
 
+void SimulatedNode::let_pass(std::chrono::milliseconds time) {
+  auto clock = parse_operation(R"({"op":"clock","advance_s":0})");
+  clock->advance = time;
+  simulation_->apply(*clock);
+}
+
 OperationResult SimulatedNode::guaranteed(const std::string& pod, int cpus) {
   apply(fmt::format(R"({{"op":"run_pod","pod":"{}","qos":"guaranteed"}})", pod));
   return apply(

@@ -24,6 +24,8 @@ class SimulatedNode {
 
   /// Throws for a line that is no operation.
   OperationResult apply(const std::string& line);
+  /// As the operation clock, by parts of seconds too.
+  void let_pass(std::chrono::milliseconds time);
 
   /// A pod that runs with one container in it, "main"; returns what came of the container.
   OperationResult guaranteed(const std::string& pod, int cpus);
