@@ -105,6 +105,7 @@ WHERE added <> '';
 /// last day.
 constexpr const char* kColumnsV17 = R"sql(
 UPDATE allocation SET overruled = json_insert(overruled, '$.plugin', '') WHERE overruled <> '';
+UPDATE allocation SET preferred = json_insert(preferred, '$.due', json('false')) WHERE preferred <> '';
 ALTER TABLE allocation ADD COLUMN last_move TEXT NOT NULL DEFAULT '';
 ALTER TABLE allocation ADD COLUMN widening TEXT NOT NULL DEFAULT '';
 ALTER TABLE pod ADD COLUMN waiting TEXT NOT NULL DEFAULT '';

@@ -325,18 +325,6 @@ Status Daemon::make_engine(const config::Options& options, const config::RawConf
   return {};
 }
 
-void Daemon::open_nri_guard(const config::NriOptions& options) {
-  nri_options_ = options;
-  if (options.guard == config::NriGuard::kOff || options.socket.empty()) return;
-  nri_guard_ = std::make_unique<nri::Guard>(
-      options.socket,
-      [engine = engine_.get(), refuses = options.guard == config::NriGuard::kDeny](
-          operations::ForeignCpuset found, operations::OnForeignCpusetJudged judged) {
-        engine->judge_foreign_cpuset(std::move(found), refuses, std::move(judged));
-      },
-      *log_);
-}
-
 /// Connects the engine with the plugins.
 engine::Engine::Deps Daemon::engine_deps(const std::shared_ptr<const topology::Topology>& topology,
                                          engine::Engine::Machine machine,

@@ -169,7 +169,6 @@ class Daemon {
   const Deps deps_;
   const std::shared_ptr<Log> log_;
   const config::DaemonOptions options_;
-  config::NriOptions nri_options_;
   std::optional<cri::RuntimeLock> runtime_lock_;  ///< none if there can be none
   std::unique_ptr<store::Store> store_;
   /// Shared with abandoned calls.
@@ -201,6 +200,7 @@ class Daemon {
   std::unique_ptr<engine::Engine> engine_;
   std::unique_ptr<cri::CriFront> front_;
   std::unique_ptr<nri::Guard> nri_guard_;                     ///< null: nri.guard = off
+  bool refuses_foreign_cpusets_ = false;                      ///< nri.guard = deny
   std::shared_ptr<const topology::Topology> first_topology_;  ///< until the engine has it
   std::unique_ptr<machine::MachineWatch> watch_;
   std::unique_ptr<cri::OwnServer> control_;

@@ -90,11 +90,6 @@ void Daemon::watch_health() {
       *log_);
 }
 
-std::optional<NriFacts> Daemon::nri_facts() const {
-  if (!nri_guard_) return std::nullopt;
-  return NriFacts{nri_options_.guard == config::NriGuard::kDeny, nri_guard_->state()};
-}
-
 Status Daemon::report(const config::DaemonOptions& options, control::v1::StatusResponse& response) {
   const Result<engine::EngineSummary> engine = engine_->summary(kSummaryPatience);
   if (!engine) return engine.error();

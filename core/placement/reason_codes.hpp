@@ -48,6 +48,7 @@ inline constexpr const char* kMemoryMoved = "memory-moved";
 
 // Events of a container whose CPUs something else sets.
 inline constexpr const char* kOverruledBegan = "overruled-began";
+inline constexpr const char* kMemoryOverruled = "memory-overruled";
 inline constexpr const char* kOverruledEnded = "overruled-ended";
 
 // Events of the kubelet's CPU manager.

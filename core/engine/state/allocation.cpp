@@ -51,8 +51,6 @@ std::string_view to_string(MoveCause cause) {
       return "return";
     case MoveCause::kPlugin:
       return "plugin";
-    case MoveCause::kLoad:
-      return "load";
   }
   return "?";
 }

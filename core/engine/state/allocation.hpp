@@ -95,10 +95,9 @@ enum class MoveCause : std::uint8_t {
   kCrowd,   ///< more was requested of its CPUs than they are
   kReturn,  ///< it is where it had been before it was displaced
   kPlugin,  ///< a plugin wished it
-  kLoad,    ///< more was used of its CPUs than they are
 };
 
-std::string_view to_string(MoveCause cause);  // "heal", "room", "crowd", "return", "plugin", "load"
+std::string_view to_string(MoveCause cause);  // "heal", "room", "crowd", "return", "plugin"
 
 /// The newest move of a container that could have stayed where it was.
 struct LastMove {

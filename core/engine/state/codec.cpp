@@ -23,8 +23,8 @@ constexpr std::array kModes{placement::Mode::kExclusive, placement::Mode::kShare
                             placement::Mode::kForeign};
 constexpr std::array kSqueezes{Squeeze::kNone, Squeeze::kPlaced, Squeeze::kLeftToKernel};
 constexpr std::array kQuotaStates{QuotaState::kAsAsked, QuotaState::kDropped, QuotaState::kGivenBack};
-constexpr std::array kMoveCauses{MoveCause::kHeal,   MoveCause::kRoom,   MoveCause::kCrowd,
-                                 MoveCause::kReturn, MoveCause::kPlugin, MoveCause::kLoad};
+constexpr std::array kMoveCauses{MoveCause::kHeal, MoveCause::kRoom, MoveCause::kCrowd, MoveCause::kReturn,
+                                 MoveCause::kPlugin};
 constexpr std::array kQos{placement::Qos::kGuaranteed, placement::Qos::kBurstable, placement::Qos::kBestEffort,
                           placement::Qos::kUnknown};
 constexpr std::array kCertainties{placement::Certainty::kTold, placement::Certainty::kEstimated,
@@ -105,7 +105,7 @@ void read(const Json& json, Preferred& preferred) {
   read_set(json, "within", preferred.within);
   read_set(json, "nodes", preferred.nodes);
   json.at("whole").get_to(preferred.waits_for_all);
-  preferred.is_due = json.value("due", false);  // rows of older versions have none
+  json.at("due").get_to(preferred.is_due);
 }
 
 Json json_of(const Overruled& overruled) {

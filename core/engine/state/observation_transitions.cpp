@@ -29,16 +29,14 @@ void ObservationTransitions::note_seen_in_kernel(const event::SeenInKernel& even
 void ObservationTransitions::note_plugin(const event::SetByPlugin& event) {
   const Allocation* before = draft_.find(event.key);
   if (before == nullptr) return;
-  draft_.record_event(audit_with_code(AuditEvent::kOverruled, event.reason, placement::reason_code::kOverruledBegan),
-                      *before);
+  // Of memory nodes it is never seen that they are topolet's again.
+  const char* const code =
+      event.cpus.empty() ? placement::reason_code::kMemoryOverruled : placement::reason_code::kOverruledBegan;
+  draft_.record_event(audit_with_code(AuditEvent::kOverruled, event.reason, code), *before);
   draft_.add_warnings(before->workload, {event.warning});
   if (event.cpus.empty()) return;
   Allocation after = *before;
-  const bool is_known = after.overruled.has_value();
-  if (!is_known) after.overruled.emplace().since = now_;
-  after.overruled->ours_since = {};
-  after.overruled->cpus = event.cpus;
-  after.overruled->plugin = event.plugin;
+  after.overruled = Overruled{before->overruled ? before->overruled->since : now_, {}, event.cpus, event.plugin};
   draft_.put(std::move(after));
 }
 

@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <atomic>
+#include <chrono>
+#include <memory>
 #include <utility>
 
 #include "core/base/log.hpp"
@@ -17,6 +20,18 @@ constexpr std::int32_t kCpusetMems = 22;
 constexpr const char* kName = "topolet-guard";
 /// Validators are asked after all others, in this order among themselves.
 constexpr const char* kIndex = "99";
+
+/// Of containerd and CRI-O, unless they are configured otherwise.
+constexpr std::chrono::milliseconds kUsualPatience{2000};
+
+/// The plugins that set something, for people.
+std::string describe_plugins(const operations::ForeignCpuset& found) {
+  const std::string cpus = found.cpus_plugin.value_or("");
+  const std::string mems = found.mems_plugin.value_or("");
+  const bool are_two = !cpus.empty() && !mems.empty() && cpus != mems;
+  return are_two ? fmt::format("plugins '{}' and '{}'", cpus, mems)
+                 : fmt::format("plugin '{}'", cpus.empty() ? mems : cpus);
+}
 
 std::string full_name() { return fmt::format("{}-{}", kIndex, kName); }
 
@@ -54,8 +69,9 @@ Result<std::optional<operations::ForeignCpuset>> read_foreign_cpuset(const std::
   return std::optional<operations::ForeignCpuset>(std::move(found));
 }
 
-Guard::Guard(std::filesystem::path socket, Judge judge, Log& log)
+Guard::Guard(std::filesystem::path socket, Judge judge, std::optional<std::string> when_late, Log& log)
     : judge_(std::move(judge)),
+      when_late_(std::move(when_late)),
       log_(log),
       session_(
           {std::move(socket), kName, kIndex, {Event::kValidateContainerAdjustment}},
@@ -76,12 +92,26 @@ void Guard::on_call(const std::string& method, const std::string& payload, const
   Result<std::optional<operations::ForeignCpuset>> found = read_foreign_cpuset(payload, full_name());
   if (!found) log_.warn("NRI: {}; the container is created as other plugins have it", found.error().message);
   if (!found || !*found) return answer(std::string());
-  judge_(**std::move(found), [answer](const std::optional<std::string>& refusal) {
+  const auto is_answered = std::make_shared<std::atomic<bool>>(false);
+  const auto respond = [answer, is_answered](const std::optional<std::string>& refusal) {
+    if (is_answered->exchange(true)) return;
     lens::ValidateResponse response;
     response.set_reject(refusal.has_value());
     if (refusal) response.set_reason(*refusal);
     answer(response.SerializeAsString());
+  };
+  session_.after(patience(), [this, respond, is_answered, plugins = describe_plugins(**found)] {
+    if (*is_answered) return;
+    log_.warn("NRI: topoletd is too busy to judge in time what {} sets of a container's cpuset", plugins);
+    respond(when_late_);
   });
+  judge_(**std::move(found), respond);
+}
+
+std::chrono::milliseconds Guard::patience() const {
+  const std::optional<RuntimeFacts> runtime = session_.state().runtime;
+  const bool is_told = runtime && runtime->request_timeout.count() > 0;
+  return (is_told ? runtime->request_timeout : kUsualPatience) / 2;
 }
 
 }  // namespace topolet::nri

@@ -23,15 +23,18 @@ class Guard {
   /// On a thread of the guard. The runtime waits for the verdict, and does nothing else meanwhile.
   using Judge = std::function<void(operations::ForeignCpuset found, operations::OnForeignCpusetJudged verdict)>;
 
-  /// `socket`: the runtime's NRI socket.
-  Guard(std::filesystem::path socket, Judge judge, Log& log);
+  /// `socket`: the runtime's NRI socket. `when_late`: the verdict where the judge has none when half of the runtime's
+  /// patience is over. The runtime would refuse the create at the end of it, and end the connection.
+  Guard(std::filesystem::path socket, Judge judge, std::optional<std::string> when_late, Log& log);
 
   SessionState state() const { return session_.state(); }
 
  private:
+  std::chrono::milliseconds patience() const;
   void on_call(const std::string& method, const std::string& payload, const Answer& answer);
 
   const Judge judge_;
+  const std::optional<std::string> when_late_;
   Log& log_;
   Session session_;
 };

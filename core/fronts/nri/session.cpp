@@ -4,6 +4,7 @@
 #include <pthread.h>
 
 #include <cstdio>
+#include <iterator>
 
 #include <boost/asio/post.hpp>
 #include <utility>
@@ -61,9 +62,19 @@ Session::~Session() {
     is_ending_ = true;
     if (connection_) connection_->close();
     retry_.cancel();
+    for (boost::asio::steady_timer& timer : timers_) timer.cancel();
     work_.reset();
   });
   thread_.join();
+}
+
+void Session::after(std::chrono::milliseconds delay, std::function<void()> then) {
+  timers_.emplace_back(*io_, delay);
+  const auto timer = std::prev(timers_.end());
+  timer->async_wait([this, timer, then = std::move(then)](boost::system::error_code error) {
+    timers_.erase(timer);
+    if (!error) then();
+  });
 }
 
 SessionState Session::state() const {

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <list>
 #include <memory>
 #include <optional>
 #include <string>
@@ -78,6 +79,8 @@ class Session {
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
+  /// Calls back after `delay`, unless the session has ended by then. From on_call only.
+  void after(std::chrono::milliseconds delay, std::function<void()> then);
   /// Any thread.
   SessionState state() const TOPOLET_EXCLUDES(mutex_);
 
@@ -94,6 +97,7 @@ class Session {
   const std::shared_ptr<boost::asio::io_context> io_ = std::make_shared<boost::asio::io_context>();
   std::optional<boost::asio::executor_work_guard<boost::asio::io_context::executor_type>> work_{io_->get_executor()};
   boost::asio::steady_timer retry_{*io_};
+  std::list<boost::asio::steady_timer> timers_;  ///< of after()
   std::shared_ptr<Connection> connection_;
   bool is_ending_ = false;
   int failures_ = 0;  ///< attempts in vain since it was registered last

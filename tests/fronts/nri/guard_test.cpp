@@ -48,12 +48,12 @@ lens::ValidateResponse answer_of(const Result<std::string>& answer) {
   return response;
 }
 
-std::string configure_request() {
+std::string configure_request(std::chrono::milliseconds patience = std::chrono::milliseconds(2000)) {
   lens::ConfigureRequest request;
   request.set_runtime_name("containerd");
   request.set_runtime_version("v2.4.2");
   request.set_nri_version("v0.12.3");
-  request.set_request_timeout_ms(2000);
+  request.set_request_timeout_ms(patience.count());
   return request.SerializeAsString();
 }
 
@@ -99,7 +99,7 @@ TEST(ReadForeignCpuset, SaysWhatCannotBeRead) {
 }
 
 TEST_F(GuardTest, RegistersAndOnlyValidates) {
-  const Guard guard(directory_.path() / "nri.sock", refuse_all(), *log_);
+  const Guard guard(directory_.path() / "nri.sock", refuse_all(), std::nullopt, *log_);
   lens::RegisterRequest registration;
   ASSERT_TRUE(registration.ParseFromString(runtime_.accept_plugin()));
   EXPECT_EQ(registration.plugin_name(), "topolet-guard");
@@ -113,7 +113,7 @@ TEST_F(GuardTest, RegistersAndOnlyValidates) {
 }
 
 TEST_F(GuardTest, TakesAllPartsOfTheSynchronisation) {
-  const Guard guard(directory_.path() / "nri.sock", refuse_all(), *log_);
+  const Guard guard(directory_.path() / "nri.sock", refuse_all(), std::nullopt, *log_);
   runtime_.accept_plugin();
   lens::SynchronizeRequest part;
   part.add_pods()->set_id(std::string(1 << 20, 'x'));
@@ -127,7 +127,7 @@ TEST_F(GuardTest, TakesAllPartsOfTheSynchronisation) {
 }
 
 TEST_F(GuardTest, RefusesWhatItsJudgeRefusesAndLetsTheRestPass) {
-  const Guard guard(directory_.path() / "nri.sock", refuse_all(), *log_);
+  const Guard guard(directory_.path() / "nri.sock", refuse_all(), std::nullopt, *log_);
   runtime_.accept_plugin();
   const auto refused = answer_of(runtime_.call("ValidateContainerAdjustment", validation("10-koordlet", "0")));
   EXPECT_TRUE(refused.reject());
@@ -141,7 +141,7 @@ TEST_F(GuardTest, AnswersInFramesThatTheRuntimeCanRead) {
   const Guard guard(
       directory_.path() / "nri.sock",
       [&](const operations::ForeignCpuset&, const operations::OnForeignCpusetJudged& verdict) { verdict(reason); },
-      *log_);
+      std::nullopt, *log_);
   runtime_.accept_plugin();
   const auto refused = answer_of(runtime_.call("ValidateContainerAdjustment", validation("10-koordlet", "0"), 1));
   EXPECT_EQ(refused.reason(), reason);
@@ -154,7 +154,7 @@ TEST_F(GuardTest, TellsTheRuntimeWhatCannotBeSent) {
       [](const operations::ForeignCpuset&, const operations::OnForeignCpusetJudged& verdict) {
         verdict(std::string(kMaxMessageBytes, 'r'));
       },
-      *log_);
+      std::nullopt, *log_);
   runtime_.accept_plugin();
   const auto answer = runtime_.call("ValidateContainerAdjustment", validation("10-koordlet", "0"));
   ASSERT_FALSE(answer.has_value());
@@ -162,7 +162,7 @@ TEST_F(GuardTest, TellsTheRuntimeWhatCannotBeSent) {
 }
 
 TEST_F(GuardTest, ComesAgainWhenTheRuntimeWasRestarted) {
-  const Guard guard(directory_.path() / "nri.sock", refuse_all(), *log_);
+  const Guard guard(directory_.path() / "nri.sock", refuse_all(), std::nullopt, *log_);
   for (int round = 0; round < 3; ++round) {
     runtime_.accept_plugin();
     ASSERT_TRUE(runtime_.call("Configure", configure_request()).has_value());
@@ -172,7 +172,7 @@ TEST_F(GuardTest, ComesAgainWhenTheRuntimeWasRestarted) {
 }
 
 TEST_F(GuardTest, SaysWhyItIsNotRegistered) {
-  const Guard guard(directory_.path() / "nri.sock", refuse_all(), *log_);
+  const Guard guard(directory_.path() / "nri.sock", refuse_all(), std::nullopt, *log_);
   runtime_.accept_plugin(Error{Code::kPermissionDenied, "no plugins here"});
   EXPECT_TRUE(testing::eventually([&] { return !guard.state().why_not.empty(); }));
   EXPECT_EQ(guard.state().why_not, "the runtime does not register plugin '99-topolet-guard': no plugins here");
@@ -180,19 +180,32 @@ TEST_F(GuardTest, SaysWhyItIsNotRegistered) {
 }
 
 TEST_F(GuardTest, SaysThatThereIsNoSocket) {
-  const Guard guard(directory_.path() / "none.sock", refuse_all(), *log_);
+  const Guard guard(directory_.path() / "none.sock", refuse_all(), std::nullopt, *log_);
   EXPECT_TRUE(testing::eventually([&] { return !guard.state().why_not.empty(); }));
   EXPECT_THAT(guard.state().why_not, HasSubstr("none.sock' cannot be connected to: No such file"));
 }
 
 TEST_F(GuardTest, LeavesARuntimeThatSendsWhatNoRuntimeSends) {
-  const Guard guard(directory_.path() / "nri.sock", refuse_all(), *log_);
+  const Guard guard(directory_.path() / "nri.sock", refuse_all(), std::nullopt, *log_);
   runtime_.accept_plugin();
   std::string frames;
   append_frames(Channel::kPlugin, std::string("\xff\xff\xff\xff\0\0\0\1\1\0", 10), frames);
   runtime_.send_bytes(frames);
   EXPECT_TRUE(runtime_.is_left_alone());
   runtime_.accept_plugin();  // and comes again
+}
+
+TEST_F(GuardTest, AnswersBeforeTheRuntimeLosesItsPatience) {
+  for (const std::optional<std::string>& when_late :
+       {std::optional<std::string>(), std::optional<std::string>("late")}) {
+    const Guard guard(
+        directory_.path() / "nri.sock", [](auto...) {}, when_late, *log_);
+    runtime_.accept_plugin();
+    ASSERT_TRUE(runtime_.call("Configure", configure_request(std::chrono::milliseconds(20))).has_value());
+    const auto answer = answer_of(runtime_.call("ValidateContainerAdjustment", validation("10-koordlet", "0")));
+    EXPECT_EQ(answer.reject(), when_late.has_value());
+    EXPECT_EQ(answer.reason(), when_late.value_or(""));
+  }
 }
 
 TEST_F(GuardTest, MayBeAnsweredWhenTheGuardIsGone) {
@@ -204,7 +217,7 @@ TEST_F(GuardTest, MayBeAnsweredWhenTheGuardIsGone) {
         [&](const operations::ForeignCpuset&, operations::OnForeignCpusetJudged verdict) {
           asked.set_value(std::move(verdict));
         },
-        *log_);
+        std::nullopt, *log_);
     runtime_.accept_plugin();
     runtime_.send_call("ValidateContainerAdjustment", validation("10-koordlet", "0"));
     late.wait();
