@@ -145,6 +145,16 @@ TEST(Options, AreReadFromTheFile) {
   EXPECT_EQ(options.plugins[0].values, (OptionValues{{"policy", "restricted"}, {"strict", "false"}, {"width", "2"}}));
 }
 
+TEST(Options, SayWhatIsDoneWhereAnNriPluginSetsCpus) {
+  const Options by_default = options_of("");
+  EXPECT_EQ(by_default.nri.socket, "/var/run/nri/nri.sock");
+  EXPECT_EQ(by_default.nri.guard, NriGuard::kWarn);
+  const Options set = options_of("[nri]\nsocket = none\nguard = deny\n");
+  EXPECT_EQ(set.nri.socket, "");
+  EXPECT_EQ(set.nri.guard, NriGuard::kDeny);
+  EXPECT_EQ(options_of("[nri]\nguard = off\n").nri.guard, NriGuard::kOff);
+}
+
 TEST(Options, GiveADecisionFourTimesTheTimeOfACallUnlessItIsSet) {
   const auto decision_time = [](const std::string& placement) {
     return options_of("[placement]\n" + placement).placement.decision_time;

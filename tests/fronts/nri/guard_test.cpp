@@ -57,6 +57,23 @@ std::string configure_request(std::chrono::milliseconds patience = std::chrono::
   return request.SerializeAsString();
 }
 
+TEST(AsksValidators, IsTrueFromNriTenOn) {
+  const auto asks = [](const char* name, const char* version, const char* nri) {
+    return asks_validators({name, version, nri, {}});
+  };
+  EXPECT_TRUE(asks("containerd", "v2.4.2", "v0.12.3"));
+  EXPECT_TRUE(asks("containerd", "v2.2.0", "0.10.0"));
+  EXPECT_FALSE(asks("containerd", "v2.2.0", "v0.9.1"));
+  // Where the runtime does not say which NRI it has, its own version tells.
+  EXPECT_TRUE(asks("containerd", "v2.2.7", ""));
+  EXPECT_FALSE(asks("containerd", "v2.1.4", ""));
+  EXPECT_FALSE(asks("containerd", "1.7.27", ""));
+  EXPECT_TRUE(asks("cri-o", "1.34.0", ""));
+  EXPECT_FALSE(asks("cri-o", "1.33.5", ""));
+  EXPECT_TRUE(asks("another", "0.1", ""));
+  EXPECT_TRUE(asks("containerd", "unknown", ""));
+}
+
 class GuardTest : public ::testing::Test {
  protected:
   Guard::Judge refuse_all() {
@@ -145,7 +162,7 @@ TEST_F(GuardTest, AnswersInFramesThatTheRuntimeCanRead) {
   runtime_.accept_plugin();
   const auto refused = answer_of(runtime_.call("ValidateContainerAdjustment", validation("10-koordlet", "0"), 1));
   EXPECT_EQ(refused.reason(), reason);
-  EXPECT_EQ(runtime_.longest_frame(), kMaxFrameBytes);
+  EXPECT_EQ(runtime_.longest_frame(), 4096U);
 }
 
 TEST_F(GuardTest, TellsTheRuntimeWhatCannotBeSent) {
