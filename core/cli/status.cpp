@@ -158,10 +158,30 @@ std::string database(const StatusResponse& status) {
   return text;
 }
 
+/// Says how it is with the way by which containers come to topolet.
+std::string nri_front(const control::v1::NriGuard& front) {
+  if (!front.is_registered()) {
+    return fmt::format(
+        "NRI          front, NOT connected: {}; the runtime creates containers without topolet, or none if it requires "
+        "the plugin topolet\n",
+        front.why_not().empty() ? "topoletd is connecting" : escaped(front.why_not()));
+  }
+  std::string text =
+      fmt::format("NRI          front: {} with NRI {}", escaped(front.runtime()),
+                  front.nri_version().empty() ? "of a version that it does not tell" : escaped(front.nri_version()));
+  if (!front.is_asked()) text += "; it validates nothing, so that it creates a container for which topolet was late";
+  if (front.plugins_size() > 0) {
+    const std::vector<std::string> plugins(front.plugins().begin(), front.plugins().end());
+    text += fmt::format("; it asks the plugins {}", escaped(fmt::format("{}", fmt::join(plugins, ", "))));
+  }
+  return text + "\n";
+}
+
 /// Says by which way topolet learns that a plugin of the runtime sets CPUs.
 std::string nri_guard(const StatusResponse& status) {
   if (!status.has_nri_guard()) return {};
   const control::v1::NriGuard& guard = status.nri_guard();
+  if (guard.is_front()) return nri_front(guard);
   const char* const in_kernel = "CPUs that others set are found in the kernel, without a name";
   const std::string rule = guard.refuses() ? "guard deny" : "guard warn";
   if (!guard.is_registered()) {
@@ -180,15 +200,21 @@ std::string nri_guard(const StatusResponse& status) {
 nlohmann::ordered_json nri_guard_json(const StatusResponse& status) {
   if (!status.has_nri_guard()) return nullptr;
   const control::v1::NriGuard& guard = status.nri_guard();
-  return {{"refuses", guard.refuses()}, {"registered", guard.is_registered()}, {"why_not", guard.why_not()},
-          {"asked", guard.is_asked()},  {"runtime", guard.runtime()},          {"nri_version", guard.nri_version()}};
+  return {{"refuses", guard.refuses()},
+          {"registered", guard.is_registered()},
+          {"why_not", guard.why_not()},
+          {"asked", guard.is_asked()},
+          {"runtime", guard.runtime()},
+          {"nri_version", guard.nri_version()},
+          {"front", guard.is_front()},
+          {"plugins", std::vector<std::string>(guard.plugins().begin(), guard.plugins().end())}};
 }
 
 std::string format_text(const StatusResponse& status) {
   return fmt::format(
       "topoletd     {}, process {}, up {}\n"
       "{}"
-      "listens on   {}\n"
+      "{}"
       "runtime      {}, {}\n"
       "{}"
       "{}"
@@ -204,7 +230,8 @@ std::string format_text(const StatusResponse& status) {
       "{}"
       "generation   {}\n",
       escaped(status.version()), status.process(), duration_text(status.uptime_s()), health_line(status),
-      escaped(status.listen()), escaped(status.runtime()), status.runtime_connected() ? "connected" : "NOT connected",
+      status.listen().empty() ? std::string() : fmt::format("listens on   {}\n", escaped(status.listen())),
+      escaped(status.runtime()), status.runtime_connected() ? "connected" : "NOT connected",
       sentences_of(status, illness::kRuntimeUnreachable), nri_guard(status), escaped(status.state_dir()),
       escaped(database(status)), escaped(containers(status)),
       status.reconciled() ? "" : " (not yet compared with the runtime)", overruled(status), stuck(status),

@@ -32,6 +32,10 @@ std::vector<OptionSpec> daemon_options() {
   return {
       option("listen", OptionType::kSocket, "unix:///run/topolet/topolet.sock",
              "The socket that the kubelet connects to; set the kubelet's --container-runtime-endpoint to it."),
+      option("front", OptionType::kString, "cri",
+             "How containers come to topolet: the kubelet connects to listen (cri), or the runtime asks topoletd over "
+             "nri.socket, and nothing of the kubelet changes (nri). With nri, topoletd opens no socket at listen.",
+             {"cri", "nri"}),
       option("control", OptionType::kSocket, "unix:///run/topolet/control.sock",
              "The socket that the command topolet connects to; only its owner may connect."),
       option(

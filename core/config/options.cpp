@@ -41,6 +41,7 @@ class ConfigValidator {
     for (const OptionSpec& spec : specs_) validate_lone_values(spec);
     for (const OptionSpec& spec : specs_) validate_presence(spec);
     validate_handlers();
+    validate_front();
     const po::options_description description = describe(specs_);
     po::parsed_options parsed(&description);
     for (const ConfigEntry* entry : accepted_) {
@@ -190,6 +191,20 @@ class ConfigValidator {
         "with version 1.0");
   }
 
+  /// The runtime is asked about each container, and cannot be told what the kubelet reads.
+  void validate_front() {
+    const ConfigEntry* front = first_accepted("daemon.front");
+    if (front == nullptr || front->value != "nri") return;
+    const ConfigEntry* socket = first_accepted("nri.socket");
+    if (socket != nullptr && socket->value == "none")
+      add(*front, "daemon.front = nri needs the runtime's NRI socket, and nri.socket is none; remove that line");
+    const ConfigEntry* quota = first_accepted("placement.exclusive-quota");
+    if (quota != nullptr && quota->value == "drop")
+      add(*quota,
+          "placement.exclusive-quota = drop needs daemon.front = cri: over NRI the kubelet would read that its "
+          "containers have no quota, and set it again; use keep");
+  }
+
   const ConfigEntry* first_accepted(const std::string& name) const {
     const auto found = std::find_if(accepted_.begin(), accepted_.end(),
                                     [&name](const ConfigEntry* entry) { return name_of(*entry) == name; });
@@ -222,7 +237,8 @@ CpuSet cpus(const std::string& value) { return value == "none" ? CpuSet() : *Cpu
 DaemonOptions daemon_options(const po::variables_map& values) {
   const auto socket = [&values](const char* name) { return *parse_socket(text(values, name)); };
   DaemonOptions daemon;
-  daemon.listen = socket("daemon.listen");
+  if (text(values, "daemon.front") == "nri") daemon.front = Front::kNri;
+  if (daemon.front == Front::kCri) daemon.listen = socket("daemon.listen");
   daemon.control = socket("daemon.control");
   if (text(values, "daemon.watch") != "none") daemon.watch = socket("daemon.watch");
   daemon.watch_group = text(values, "daemon.watch-group");

@@ -25,8 +25,12 @@
 
 namespace topolet::config {
 
+/// How containers come to topolet.
+enum class Front : std::uint8_t { kCri, kNri };
+
 struct DaemonOptions {
-  std::string listen;  ///< path of a unix socket, as are the next four
+  Front front = Front::kCri;
+  std::string listen;  ///< path of a unix socket, as are the next four; empty but for Front::kCri
   std::string control;
   std::string watch;  ///< empty: none
   std::string runtime;

@@ -110,11 +110,13 @@ Result<std::unique_ptr<Daemon>> Daemon::start(const plugin::LoadedConfig& setup,
   if (daemon->deps_.on_serving) daemon->deps_.on_serving();
   notify_ready();
   if (is_notified()) daemon->start_watchdog(options.daemon);
-  daemon->log_->info("topoletd ready on unix://{}", options.daemon.listen);
+  daemon->log_->info("topoletd ready {}",
+                     options.daemon.listen.empty() ? "for the runtime's NRI" : "on unix://" + options.daemon.listen);
   return daemon;
 }
 
 Status Daemon::open_listener(const config::DaemonOptions& options) {
+  if (options.listen.empty()) return {};
   if (Status ready = make_parent(options.listen, "daemon.listen"); !ready) return ready;
   Result<int> inherited = take_inherited_socket(options.listen);
   if (!inherited) return inherited.error();
@@ -251,12 +253,14 @@ Status Daemon::create_plugins(const plugin::LoadedConfig& setup) {
 
 void Daemon::make_proxy(const config::DaemonOptions& options) {
   cri::ProxyHooks hooks;
-  hooks.intercepted = cri::intercepted_names();
-  hooks.observed = cri::observed_names();
-  hooks.on_call = [this](const std::shared_ptr<cri::Call>& call) { front_->on_call(call); };
-  hooks.on_observed = [this](const cri::ObservedMessage& seen) { front_->on_observed(seen); };
-  hooks.rewritten = cri::status_names();
-  hooks.rewrite = [this](const cri::ObservedMessage& answer) { return front_->rewrite(answer); };
+  if (!is_nri_front()) {
+    hooks.intercepted = cri::intercepted_names();
+    hooks.observed = cri::observed_names();
+    hooks.on_call = [this](const std::shared_ptr<cri::Call>& call) { front_->on_call(call); };
+    hooks.on_observed = [this](const cri::ObservedMessage& seen) { front_->on_observed(seen); };
+    hooks.rewritten = cri::status_names();
+    hooks.rewrite = [this](const cri::ObservedMessage& answer) { return front_->rewrite(answer); };
+  }
   hooks.on_own_call = [this](std::shared_ptr<cri::OwnCall> call) {
     if (call->socket() == cri::OwnSocket::kWatch) {
       watch_server_->on_call(std::move(call));
@@ -264,7 +268,7 @@ void Daemon::make_proxy(const config::DaemonOptions& options) {
       control_->on_call(std::move(call));
     }
   };
-  hooks.on_connected = [this] { front_->on_connected(); };
+  hooks.on_connected = [this] { engine_->on_connected(); };
   if (metrics_) hooks.on_finished = [this](const cri::FinishedCall& call) { metrics_->on_call(call); };
   proxy_ = std::make_unique<cri::Proxy>(cri::ProxyOptions{.runtime_endpoint = "unix://" + options.runtime,
                                                           .image_endpoint = "unix://" + options.image,
@@ -312,14 +316,15 @@ Status Daemon::make_engine(const config::Options& options, const config::RawConf
   }
   const operations::DemandRules demand_rules = settings.demand_rules;
   runtime_client_ = std::make_unique<cri::RuntimeClient>(*proxy_, demand_rules);
+  if (is_nri_front()) own_updates_ = std::make_unique<nri::OwnUpdates>(*runtime_client_);
   engine_ = std::make_unique<engine::Engine>(std::move(settings), engine_deps(topology, std::move(machine), rules));
-  front_ = std::make_unique<cri::CriFront>(cri::CriFront::Deps{*engine_, demand_rules, *log_});
+  if (!is_nri_front()) front_ = std::make_unique<cri::CriFront>(cri::CriFront::Deps{*engine_, demand_rules, *log_});
   if (Status started = engine_->start(); !started) return started;
   plugins_->wake_by([engine = engine_.get()](std::chrono::milliseconds until) { engine->tick_plugins_in(until); });
   watch_->start(topology,
                 {.on_change = [this](engine::Engine::Machine now) { engine_->change_machine(std::move(now)); },
                  .on_flicker = [this] { engine_->verify_cpusets(); }});
-  open_nri_guard(options.nri);
+  open_nri(options.nri, demand_rules);
   audit_outlet_->open(
       [this](engine::AuditEvent event, const std::string& reason) { engine_->record_event(event, reason); });
   return {};
@@ -332,7 +337,8 @@ engine::Engine::Deps Daemon::engine_deps(const std::shared_ptr<const topology::T
   std::vector<engine::Observer*> observers{&denials_};
   if (feed_) observers.insert(observers.end(), {feed_.get(), metrics_.get()});
   if (operations_) observers.push_back(operations_.get());
-  return {.runtime = *runtime_client_,
+  operations::ContainerRuntime& runtime = *runtime_client_;
+  return {.runtime = own_updates_ ? *own_updates_ : runtime,
           .store = *store_,
           .cpus = std::move(machine.cpus),
           .placer = {.topology = topology,
@@ -352,8 +358,10 @@ engine::Engine::Deps Daemon::engine_deps(const std::shared_ptr<const topology::T
 
 void Daemon::accept_clients() {
   proxy_->start();
-  listener_->start([this](UniqueFd connection) { return proxy_->accept(std::move(connection)); },
-                   [this](bool is_short) { proxy_->set_memory_short(is_short); });
+  if (listener_) {
+    listener_->start([this](UniqueFd connection) { return proxy_->accept(std::move(connection)); },
+                     [this](bool is_short) { proxy_->set_memory_short(is_short); });
+  }
   control_->start(
       [this](UniqueFd connection) { return proxy_->accept_own(std::move(connection), cri::OwnSocket::kControl); });
   if (watch_server_) {
@@ -371,8 +379,10 @@ void Daemon::start_watchdog(const config::DaemonOptions& options) {
                    }});
   loops.push_back(
       {"the proxy's loop", "no call goes on", [this](std::function<void()> work) { proxy_->post(std::move(work)); }});
-  loops.push_back({"the listener's loop", "nobody can connect",
-                   [this](std::function<void()> work) { listener_->post(std::move(work)); }});
+  if (listener_) {
+    loops.push_back({"the listener's loop", "nobody can connect",
+                     [this](std::function<void()> work) { listener_->post(std::move(work)); }});
+  }
   const auto period = watchdog_period();
   watchdog_ = std::make_unique<Watchdog>(
       Watchdog::Options{.every = period ? std::min(kStatusAge, *period / 3) : kStatusAge,

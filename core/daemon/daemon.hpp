@@ -31,6 +31,7 @@
 #include "core/daemon/watchdog.hpp"
 #include "core/engine/engine.hpp"
 #include "core/fronts/cri/cri_front.hpp"
+#include "core/fronts/nri/front.hpp"
 #include "core/fronts/nri/guard.hpp"
 #include "core/machine/machine_watch.hpp"
 #include "core/metrics/metrics.hpp"
@@ -141,7 +142,10 @@ class Daemon {
   std::vector<plugin::MoveRequest> tick(const replay::Recorder::MakeView& view);
   engine::Engine::Deps engine_deps(const std::shared_ptr<const topology::Topology>& topology,
                                    engine::Engine::Machine machine, const placement::PlacementRules& configured_rules);
-  void open_nri_guard(const config::NriOptions& options);
+  void open_nri(const config::NriOptions& options, const operations::DemandRules& demand_rules);
+  nri::Validator::Judge nri_judge() const;
+  void adopt_nri_plugin(UniqueFd connection, Successor& bringer);
+  bool is_nri_front() const { return options_.front == config::Front::kNri; }
   void accept_clients();
   void start_watchdog(const config::DaemonOptions& options);
   void check_store();
@@ -193,13 +197,15 @@ class Daemon {
   std::unique_ptr<watch::Feed> feed_;  ///< null: nobody can watch
   const std::shared_ptr<cri::MemoryClaims> memory_claims_ =
       std::make_shared<cri::MemoryClaims>();  ///< of all listeners
-  std::unique_ptr<cri::Listener> listener_;
+  std::unique_ptr<cri::Listener> listener_;   ///< null with daemon.front = nri
   std::unique_ptr<cri::Proxy> proxy_;
   std::unique_ptr<RuntimeProbe> runtime_probe_;
   std::unique_ptr<cri::RuntimeClient> runtime_client_;
+  std::unique_ptr<nri::OwnUpdates> own_updates_;  ///< with daemon.front = nri
   std::unique_ptr<engine::Engine> engine_;
-  std::unique_ptr<cri::CriFront> front_;
-  std::unique_ptr<nri::Guard> nri_guard_;                     ///< null: nri.guard = off
+  std::unique_ptr<cri::CriFront> front_;                      ///< null with daemon.front = nri
+  std::unique_ptr<nri::Front> nri_front_;                     ///< with daemon.front = nri
+  std::unique_ptr<nri::Guard> nri_guard_;                     ///< null: nri.guard = off, or the front is the guard
   bool refuses_foreign_cpusets_ = false;                      ///< nri.guard = deny
   std::shared_ptr<const topology::Topology> first_topology_;  ///< until the engine has it
   std::unique_ptr<machine::MachineWatch> watch_;

@@ -29,7 +29,7 @@ std::string describe_containers(const engine::EngineSummary& engine) {
 std::string describe_service(const StatusFacts& facts, bool reconciled) {
   if (!facts.runtime_connected) return fmt::format("waiting for the runtime on unix://{}", facts.runtime);
   if (!reconciled) return fmt::format("comparing with the runtime on unix://{}", facts.runtime);
-  return fmt::format("ready on unix://{}", facts.listen);
+  return facts.listen.empty() ? "ready for the runtime's NRI" : fmt::format("ready on unix://{}", facts.listen);
 }
 
 void describe_capacities(const engine::EngineSummary& engine, control::v1::StatusResponse& response) {
@@ -68,6 +68,8 @@ void tell_nri(const NriFacts& facts, control::v1::NriGuard& told) {
   told.set_refuses(facts.refuses);
   told.set_is_registered(facts.state.runtime.has_value());
   told.set_why_not(facts.state.why_not);
+  told.set_is_front(facts.is_front);
+  for (const std::string& plugin : facts.plugins) told.add_plugins(plugin);
   if (!facts.state.runtime) return;
   const nri::RuntimeFacts& runtime = *facts.state.runtime;
   told.set_is_asked(nri::asks_validators(runtime));

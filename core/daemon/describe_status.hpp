@@ -27,18 +27,20 @@ struct StatusFacts {
 /// One line: first whether pods can start, then what is placed, then what somebody should look at.
 std::string describe_status(const StatusFacts& facts, const engine::EngineSummary& engine);
 
-/// The answer to `topolet status` is made of these, and of the engine.
-/// How it is with the guard of the runtime's NRI.
+/// How it is with the runtime's NRI.
 struct NriFacts {
   bool refuses = false;  ///< nri.guard = deny
   nri::SessionState state;
+  bool is_front = false;                  ///< daemon.front = nri; otherwise it only guards
+  std::vector<std::string> plugins = {};  ///< that the runtime asks besides; a front is told with the first create
 };
 
+/// The answer to `topolet status` is made of these, and of the engine.
 struct DaemonFacts {
   std::string version;
   pid_t process = 0;
   std::chrono::seconds uptime{};
-  std::string listen;   ///< the path of the socket
+  std::string listen;   ///< the path of the socket; empty with daemon.front = nri
   std::string runtime;  ///< of the runtime's
   bool runtime_connected = false;
   std::string state_dir;

@@ -17,6 +17,8 @@ namespace {
 constexpr std::chrono::seconds kLongestClose{5};
 /// The time that calls have to end before those under way fall in doubt.
 constexpr std::chrono::seconds kLongestEnd{5};
+/// Less than a runtime waits for the answer to an event of NRI, with what the successor takes to start.
+constexpr std::chrono::milliseconds kLongestNri{500};
 /// Before a connection is spoken to beside gRPC, gRPC must have said its first words on it.
 constexpr std::chrono::milliseconds kGreeting{50};
 /// A successor has been checked by then; it opens the store and compares it with the runtime.
@@ -45,6 +47,7 @@ bool ends_in_time(std::function<void()> work) {
 /// Makes clients wait for the process that accepts next: those that connect from here on, and the connected ones, which
 /// are asked to connect anew.
 void Daemon::move_clients() {
+  if (!listener_) return;
   std::vector<UniqueFd> connections = listener_->stop_accepting();
   std::this_thread::sleep_for(kGreeting);
   proxy_->ask_to_reconnect(std::move(connections));
@@ -60,9 +63,13 @@ bool Daemon::hand_over(Successor& successor, const std::function<void()>& releas
     successor.refuse(wanted.error().message);
     return false;
   }
+  if (UniqueFd plugin = successor.take_nri_plugin()) {
+    adopt_nri_plugin(std::move(plugin), successor);
+    return false;
+  }
   log_->info("process {} takes over; calls that are under way are brought to an end", successor.process());
   const bool hands_watch_over = watch_server_ && successor.wants_watch();
-  sockets_ = {listener_->duplicate_sockets(), control_->duplicate_sockets(),
+  sockets_ = {listener_ ? listener_->duplicate_sockets() : cri::Listener::Sockets(), control_->duplicate_sockets(),
               hands_watch_over ? watch_server_->duplicate_sockets() : cri::Listener::Sockets(),
               runtime_lock_ ? runtime_lock_->duplicate() : std::vector<UniqueFd>()};
   is_serving_ = false;
@@ -71,13 +78,14 @@ bool Daemon::hand_over(Successor& successor, const std::function<void()>& releas
   notify_alive();
   notify_status(fmt::format("process {} takes over", successor.process()));
   move_clients();
-  proxy_->forward_to("unix://" + options_.listen);
+  if (listener_) proxy_->forward_to("unix://" + options_.listen);
+  if (nri_front_) sockets_.nri = nri_front_->release(kLongestNri);
   if (!proxy_->wait_for_core(kLongestEnd)) {
     log_->warn("some calls did not end within {} s; what they did is read from the runtime", kLongestEnd.count());
   }
   // The engine answers this after it has processed the last answers.
   static_cast<void>(engine_->summary(kLongestEnd));
-  listener_->disown_file();
+  if (listener_) listener_->disown_file();
   control_->disown_file();
   if (hands_watch_over) watch_server_->disown_file();
   release_path();
@@ -119,7 +127,9 @@ void Daemon::release_runtime(const Successor& successor) {
   runtime_lock_.reset();
 }
 
-bool Daemon::is_deserted() const { return listener_->open_connections() == 0 || proxy_->is_quiet_for(kQuiet); }
+bool Daemon::is_deserted() const {
+  return !listener_ || listener_->open_connections() == 0 || proxy_->is_quiet_for(kQuiet);
+}
 
 void Daemon::stop() {
   watchdog_.reset();
@@ -127,7 +137,7 @@ void Daemon::stop() {
   notify_stopping();
   notify_status("stopping; containers keep running where they are");
   // Somebody else, such as systemd, goes on listening: clients wait there for the next process.
-  if (std::exchange(is_serving_, false) && !listener_->owns_file()) {
+  if (std::exchange(is_serving_, false) && listener_ && !listener_->owns_file()) {
     move_clients();
     proxy_->end_streams();
     const auto until = std::chrono::steady_clock::now() + kLongestEnd;
@@ -172,6 +182,7 @@ void Daemon::end_core() {
   if (watch_) watch_->stop();
   if (plugins_) plugins_->wake_by({});
   if (plugins_) is_stuck_ = is_stuck_ || plugins_->has_abandoned_calls();
+  nri_front_.reset();
   nri_guard_.reset();
   if (!engine_) return;
   writer_ended_ = engine_->stop();

@@ -131,7 +131,7 @@ int Respawn::run(const config::DaemonOptions& options, HandedOver sockets, Log& 
                                     inherit(sockets.control.socket), inherit(sockets.control.lock),
                                     inherit(sockets.watch.socket), inherit(sockets.watch.lock));
   for (const UniqueFd& lock : sockets.runtime_locks) numbers += fmt::format(" {}", inherit(lock));
-  log.info("starting {} again on unix://{}", program_, options.listen);
+  log.info("starting {} again{}", program_, options.listen.empty() ? "" : " on unix://" + options.listen);
   log.flush();
   ::setenv(kSocketsVariable, numbers.c_str(), 1);
   std::vector<std::string> arguments = arguments_of_successor();
@@ -157,7 +157,7 @@ std::optional<HandedOver> inherited_sockets() {
   sockets.watch.socket = next_descriptor(text);
   sockets.watch.lock = next_descriptor(text);
   while (UniqueFd lock = next_descriptor(text)) sockets.runtime_locks.push_back(std::move(lock));
-  if (!sockets.listen.socket || !sockets.control.socket) return std::nullopt;
+  if (!sockets.control.socket) return std::nullopt;
   return sockets;
 }
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <poll.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -150,6 +151,7 @@ std::optional<ucred> peer_of(int connection) {
 
 void add_sockets(const cri::Listener::Sockets& sockets, const std::string& name, json& content,
                  std::vector<int>& descriptors) {
+  if (!sockets.socket) return;
   content[name] = sockets.lock ? 2 : 1;
   descriptors.push_back(sockets.socket.get());
   if (sockets.lock) descriptors.push_back(sockets.lock.get());
@@ -162,6 +164,39 @@ bool extract_sockets(Message& message, std::size_t& next, const std::string& nam
   sockets.socket = std::move(message.descriptors[next++]);
   if (count == 2) sockets.lock = std::move(message.descriptors[next++]);
   return true;
+}
+
+/// What arrived of the runtime's NRI goes in a file of its own: it may be as long as a message of that.
+Status add_nri(const nri::ReleasedSession& session, json& content, std::vector<int>& descriptors, UniqueFd& file) {
+  file.reset(::memfd_create("topolet-nri", MFD_CLOEXEC));
+  const std::string& unread = session.connection.unread;
+  if (!file || ::pwrite(file.get(), unread.data(), unread.size(), 0) != static_cast<ssize_t>(unread.size()))
+    return Error{Code::kUnavailable, fmt::format("cannot keep what the runtime has said: {}", std::strerror(errno))};
+  content["nri"] = {{"next-call", session.connection.next_call},
+                    {"runtime", session.runtime.name},
+                    {"version", session.runtime.version},
+                    {"nri-version", session.runtime.nri_version},
+                    {"request-timeout-ms", session.runtime.request_timeout.count()},
+                    {"unread", unread.size()}};
+  descriptors.push_back(session.connection.socket.get());
+  descriptors.push_back(file.get());
+  return {};
+}
+
+/// None if there is none, or it cannot be read.
+std::optional<nri::ReleasedSession> extract_nri(Message& message, std::size_t& next) {
+  const auto told = message.content.find("nri");
+  if (told == message.content.end() || !told->is_object() || next + 2 > message.descriptors.size()) return std::nullopt;
+  nri::ReleasedSession session;
+  session.connection.socket = std::move(message.descriptors[next++]);
+  const UniqueFd file = std::move(message.descriptors[next++]);
+  session.connection.next_call = static_cast<std::uint32_t>(number_in(*told, "next-call"));
+  session.connection.unread.resize(static_cast<std::size_t>(std::max<std::int64_t>(number_in(*told, "unread"), 0)));
+  std::string& unread = session.connection.unread;
+  if (::pread(file.get(), unread.data(), unread.size(), 0) != static_cast<ssize_t>(unread.size())) return std::nullopt;
+  session.runtime = {text_in(*told, "runtime"), text_in(*told, "version"), text_in(*told, "nri-version"),
+                     std::chrono::milliseconds(number_in(*told, "request-timeout-ms"))};
+  return session;
 }
 
 }  // namespace
@@ -201,7 +236,7 @@ Result<std::optional<Predecessor>> Predecessor::ask(const config::DaemonOptions&
   }
   HandedOver sockets;
   std::size_t next = 0;
-  if (!extract_sockets(*answer, next, "listen", sockets.listen) ||
+  if ((!options.listen.empty() && !extract_sockets(*answer, next, "listen", sockets.listen)) ||
       !extract_sockets(*answer, next, "control", sockets.control)) {
     return Error{Code::kUnavailable,
                  fmt::format("{} did not hand over its sockets, but said {}; stop it and start this one", who,
@@ -210,6 +245,7 @@ Result<std::optional<Predecessor>> Predecessor::ask(const config::DaemonOptions&
   extract_sockets(*answer, next, "watch", sockets.watch);
   for (auto left = number_in(answer->content, kRuntimeLocks); left > 0 && next < answer->descriptors.size(); --left)
     sockets.runtime_locks.push_back(std::move(answer->descriptors[next++]));
+  sockets.nri = extract_nri(*answer, next);
   return std::optional<Predecessor>(Predecessor(std::move(connection), std::move(sockets), peer->pid));
 }
 
@@ -220,8 +256,12 @@ void Predecessor::report_serving() {
 }
 
 Status Successor::read_request(const config::DaemonOptions& options) {
-  const Result<Message> request = receive_message(connection_.get(), kPrompt);
+  Result<Message> request = receive_message(connection_.get(), kPrompt);
   if (!request) return Error{request.error().code, "it did not say what it wants: it " + request.error().message};
+  if (is_true_in(request->content, "nri-plugin") && request->descriptors.size() == 1) {
+    nri_plugin_ = std::move(request->descriptors.front());
+    return {};
+  }
   if (number_in(request->content, "take-over") != kProtocol) {
     return Error{
         Code::kFailedPrecondition,
@@ -249,11 +289,14 @@ bool Successor::hand_over(const HandedOver& sockets) {
   std::vector<int> descriptors;
   add_sockets(sockets.listen, "listen", content, descriptors);
   add_sockets(sockets.control, "control", content, descriptors);
-  if (sockets.watch.socket) add_sockets(sockets.watch, "watch", content, descriptors);
+  add_sockets(sockets.watch, "watch", content, descriptors);
   if (wants_runtime_locks_) {
     content[kRuntimeLocks] = sockets.runtime_locks.size();
     for (const UniqueFd& lock : sockets.runtime_locks) descriptors.push_back(lock.get());
   }
+  UniqueFd unread;
+  // Without it the other process connects anew.
+  if (sockets.nri && !add_nri(*sockets.nri, content, descriptors, unread)) content.erase("nri");
   return send_message(connection_.get(), content, descriptors);
 }
 

@@ -18,6 +18,7 @@
 #include "core/base/unique_fd.hpp"
 #include "core/config/options.hpp"
 #include "core/cri/socket/listener.hpp"
+#include "core/fronts/nri/session.hpp"
 
 namespace topolet::daemon {
 
@@ -25,8 +26,9 @@ namespace topolet::daemon {
 struct HandedOver {
   cri::Listener::Sockets listen;
   cri::Listener::Sockets control;
-  cri::Listener::Sockets watch;              ///< none where one of the two has none, or another one
-  std::vector<UniqueFd> runtime_locks = {};  ///< of cri::RuntimeLock; none of or for an earlier version
+  cri::Listener::Sockets watch;                  ///< none where one of the two has none, or another one
+  std::vector<UniqueFd> runtime_locks = {};      ///< of cri::RuntimeLock; none of or for an earlier version
+  std::optional<nri::ReleasedSession> nri = {};  ///< of daemon.front = nri, if it was connected
 };
 
 /// "/run/topolet/control.sock.take-over"
@@ -54,7 +56,7 @@ class Predecessor {
   pid_t process_;
 };
 
-/// A process that asks for this one's place.
+/// A process that asks for this one's place, or brings a connection of the runtime.
 class Successor {
  public:
   Successor(UniqueFd connection, pid_t process) : connection_(std::move(connection)), process_(process) {}
@@ -63,6 +65,9 @@ class Successor {
   /// Reads what it asks for. FAILED_PRECONDITION if it is not to serve what `options` say, or is of another version;
   /// UNAVAILABLE if it does not say that.
   Status read_request(const config::DaemonOptions& options);
+  /// After read_request(): the connection that the runtime has made for the plugin which it starts itself, if this is
+  /// who brings it. It asks for nothing else.
+  UniqueFd take_nri_plugin() { return std::move(nri_plugin_); }
   void refuse(const std::string& why);
   /// After read_request(): whether it is to serve the same watch socket.
   bool wants_watch() const { return wants_watch_; }
@@ -79,6 +84,7 @@ class Successor {
   pid_t process_;
   bool wants_watch_ = false;
   bool wants_runtime_locks_ = false;
+  UniqueFd nri_plugin_;
 };
 
 /// Where successors ask.

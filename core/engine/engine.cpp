@@ -485,6 +485,13 @@ void Engine::on_exits(std::vector<operations::ExitSeen> exits) {
   });
 }
 
+void Engine::on_own_update(std::string container_id, operations::ContainerCpuset sent,
+                           std::function<void(const operations::ContainerCpuset&)> tell) {
+  impl_->loop->post([this, id = std::move(container_id), sent = std::move(sent), tell = std::move(tell)] {
+    tell(impl_->mover.renew(id, sent));
+  });
+}
+
 bool Engine::shows_quotas() const { return !impl_->shown_quotas.empty(); }
 
 std::optional<operations::CfsQuota> Engine::quota_to_show(const std::string& container_id) const {

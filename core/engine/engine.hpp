@@ -255,6 +255,8 @@ class Engine final : public operations::OperationHandler {
   void remove_sandbox(std::shared_ptr<operations::TargetOperation> operation) override;
   void on_exits(std::vector<operations::ExitSeen> exits) override;
   void on_connected() override;
+  void on_own_update(std::string container_id, operations::ContainerCpuset sent,
+                     std::function<void(const operations::ContainerCpuset&)> tell) override;
   bool shows_quotas() const override;
   std::optional<operations::CfsQuota> quota_to_show(const std::string& container_id) const override;
 

@@ -73,6 +73,9 @@ class Operation {
   virtual std::chrono::steady_clock::time_point arrived() const = 0;
   /// True once the client has cancelled, gone away or run out of time.
   virtual bool cancelled() const = 0;
+  /// Set where the runtime waits for the engine, and changes no container meanwhile: for how long others may be waited
+  /// for before it is admitted or rejected. None: for as long as the engine likes.
+  virtual std::optional<std::chrono::milliseconds> patience() const { return std::nullopt; }
 
   /// Has it done as it was asked for, and answers the client with what becomes of it.
   virtual void pass() = 0;
@@ -86,6 +89,9 @@ class Operation {
 class CreateOperation : public Operation {
  public:
   virtual const placement::Workload& workload() const = 0;
+  /// The id that the container is to have; empty where that is known with the outcome only. A front that knows it need
+  /// not know which attempt it is: the engine counts them.
+  virtual std::string container_id() const { return {}; }
   virtual Neighbours neighbours() const = 0;
   virtual void admit(const Admission& admission, OnOutcome on_outcome) = 0;
 };
@@ -103,6 +109,9 @@ class TargetOperation : public Operation {
  public:
   /// As the client said it: runtimes take prefixes of ids, too.
   virtual const std::string& target() const = 0;
+  /// A start: the process that is made, is in the container's cgroup, and waits for the start to be admitted. The
+  /// runtime changes no container before that, so that where containers run is written past it. 0: none is made yet.
+  virtual std::int64_t waiting_process() const { return 0; }
   virtual void admit(OnOutcome on_outcome) = 0;
 };
 
@@ -136,6 +145,10 @@ class OperationHandler {
   virtual void remove_sandbox(std::shared_ptr<TargetOperation> operation) = 0;
 
   virtual void on_exits(std::vector<ExitSeen> exits) = 0;
+  /// An update that the engine has sent by ContainerRuntime passes the front on its way, and can still be changed:
+  /// `tell`, once and on any thread, is told what the container is to have by now.
+  virtual void on_own_update(std::string container_id, ContainerCpuset sent,
+                             std::function<void(const ContainerCpuset&)> tell) = 0;
   /// The runtime can be reached again.
   virtual void on_connected() = 0;
 

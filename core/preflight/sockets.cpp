@@ -51,7 +51,7 @@ std::vector<Place> places(const config::DaemonOptions& daemon) {
     if (!is_ours) return;
     all.push_back({option, fmt::format("the lock file of {} ({}.lock)", option, path), resolve_links(path + ".lock")});
   };
-  add_socket("daemon.listen", daemon.listen, true);
+  if (!daemon.listen.empty()) add_socket("daemon.listen", daemon.listen, true);
   add_socket("daemon.control", daemon.control, true);
   all.push_back({"daemon.control", fmt::format("the socket for a successor ({}.take-over)", daemon.control),
                  resolve_links(daemon.control + ".take-over")});
@@ -173,7 +173,7 @@ void check_sockets(Report& report) {
   const auto is_told = [&](const std::string& option) {
     return report.is_mistaken(option) || std::find(in_the_way.begin(), in_the_way.end(), option) != in_the_way.end();
   };
-  if (!is_told("daemon.listen"))
+  if (!daemon.listen.empty() && !is_told("daemon.listen"))
     check_own(report, "daemon.listen", daemon.listen, cri::access_like(daemon.runtime, {.mode = 0660}));
   if (!is_told("daemon.control")) {
     check_own(report, "daemon.control", daemon.control, {.mode = 0600});

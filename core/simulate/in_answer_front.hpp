@@ -35,6 +35,10 @@ class InAnswerFront final : public operations::OperationHandler {
   }
   void on_exits(std::vector<operations::ExitSeen> exits) override { engine_.on_exits(std::move(exits)); }
   void on_connected() override { engine_.on_connected(); }
+  void on_own_update(std::string container_id, operations::ContainerCpuset sent,
+                     std::function<void(const operations::ContainerCpuset&)> tell) override {
+    engine_.on_own_update(std::move(container_id), std::move(sent), std::move(tell));
+  }
   bool shows_quotas() const override { return engine_.shows_quotas(); }
   std::optional<operations::CfsQuota> quota_to_show(const std::string& container_id) const override {
     return engine_.quota_to_show(container_id);

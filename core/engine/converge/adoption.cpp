@@ -63,7 +63,21 @@ placement::Workload Reconciler::identify(const operations::ContainerInfo& contai
     workload.runtime_handler = pod->sandbox.runtime_handler;
     workload.pod_annotations = pod->sandbox.annotations;
   }
+  const Ledger& ledger = deps_.committer.ledger();
+  const Allocation* known = ledger.find_by_container(container.id);
+  if (known == nullptr) known = ledger.find_announced(container.sandbox_id, container.id);
+  if (known != nullptr) {
+    workload.key = known->workload.key;
+  } else if (is_of_another(workload.key, container.id)) {
+    workload.key.attempt = ledger.next_attempt(container.sandbox_id, container.name);
+  }
   return workload;
+}
+
+/// The engine may have counted fewer attempts than whoever numbers them for the runtime.
+bool Reconciler::is_of_another(const placement::ContainerKey& key, const std::string& container_id) const {
+  const Allocation* allocation = deps_.committer.ledger().find(key);
+  return allocation != nullptr && !allocation->container_id.empty() && allocation->container_id != container_id;
 }
 
 placement::Workload Reconciler::workload_of(const operations::ContainerDetail& detail) const {

@@ -61,6 +61,19 @@ void CpusetWriter::narrow_and_tell(const std::string& container_id, const Contai
                });
 }
 
+Status CpusetWriter::write_in_kernel(const std::string& container_id, const CpuSet& cpus) {
+  const auto cgroup = cgroup_of(container_id);
+  if (!cgroup) return Error{Code::kUnavailable, "the cgroup of container " + container_id + " cannot be seen"};
+  const CpuSet before = read_cpus(*cgroup).value_or(CpuSet());
+  if (const auto nested = cgroup_with_nested(container_id); nested && !nested_cpus(*nested).is_subset_of(cpus)) {
+    // Those below go to CPUs that the container has by then.
+    if (Status widened = write_cpus(*cgroup, before | cpus); !widened) return widened;
+    if (Status narrowed = narrow_nested(*cgroup, cpus); !narrowed) return narrowed;
+  }
+  if (Status written = write_cpus(*cgroup, cpus); !written) return written;
+  return check_kernel(container_id, {cpus, {}});
+}
+
 void CpusetWriter::written(const std::string& container_id, const ContainerCpuset& target, const Status& status,
                            const std::function<void(WriteResult)>& done) {
   if (status && pids_.count(container_id) != 0) return done(verify_written(container_id, target));

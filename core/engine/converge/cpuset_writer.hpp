@@ -49,6 +49,10 @@ class CpusetWriter {
   /// made below its own would keep it on its CPUs, they are made to leave these first.
   void write(const std::string& container_id, const ContainerCpuset& target, std::function<void(WriteResult)> done);
 
+  /// The same by the kernel alone, at once, for a container whose cgroup can be seen: its CPUs, and not its memory
+  /// nodes. The runtime is not told. An error if the kernel does not have it there afterwards.
+  Status write_in_kernel(const std::string& container_id, const CpuSet& cpus);
+
   /// Every container and, asked for after them so that each container's is there, every sandbox.
   void list(
       std::function<void(Result<std::vector<operations::Sandbox>>, Result<std::vector<operations::ContainerInfo>>)>
@@ -84,6 +88,8 @@ class CpusetWriter {
   /// lost.
   bool is_narrower(const std::string& container_id, const ContainerCpuset& target) const;
 
+  /// Somebody who knows says which process is the container's.
+  void note_process(const std::string& container_id, std::int64_t pid) { pids_[container_id] = pid; }
   void forget(const std::string& container_id) { pids_.erase(container_id); }
 
  private:

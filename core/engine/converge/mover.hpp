@@ -86,6 +86,22 @@ class Mover final : public Observer {
   std::vector<operations::NeighbourUpdate> neighbours_in_answer(const placement::ContainerKey& created);
   void end_answer(const placement::ContainerKey& created);
 
+  /// An update that was sent by ContainerRuntime can still be changed: returns what it is to say. CPUs that the
+  /// container is not to have any more are left out.
+  ContainerCpuset renew(const std::string& container_id, const ContainerCpuset& sent);
+
+  // While a front waits to admit a start, its runtime may change nobody. Then the kernel is told, and the runtime by
+  // the queues, later.
+
+  /// Has all that are still on the exclusive CPUs of the container of `key` leave them, but for those that are not
+  /// started: their own starts see to it. An error names one that cannot be made to leave, or for which the runtime has
+  /// an update in hand that may bring it back.
+  Status clear_in_kernel(const placement::ContainerKey& key);
+  /// Sets the container to `set`, which sendable() has returned just now.
+  Status set_in_kernel(const std::string& container_id, const ContainerCpuset& set);
+  /// Keeps a container that should not run away from the CPUs that others have not left; not from its last CPUs.
+  void keep_apart_in_kernel(const std::string& container_id);
+
   /// Runs somebody else's operation in the container's turn; see ContainerQueues. False if it is not known.
   bool run_in_turn(const std::string& container_id, ContainerQueues::Needs needs,
                    ContainerQueues::Operation operation) {
@@ -192,6 +208,7 @@ class Mover final : public Observer {
   std::map<std::string, ContainerCpuset> desired_;  ///< by container, as durable
   std::set<placement::ContainerKey> in_answer_;     ///< created containers whose neighbours a front tells
   std::set<std::string> told_in_answer_;            ///< containers that an answer has told the set they should have
+  std::map<std::string, CpuSet> renewed_;           ///< by container: what renew() has said of the update under way
   std::set<std::string> blocked_;                   ///< containers whose CPUs others have not left
   std::map<std::string, CpuSet> late_updates_;      ///< by container, as an earlier run of the daemon sent
   const std::chrono::steady_clock::time_point started_at_ = deps_.clock.steady();

@@ -122,6 +122,7 @@ class Reconciler {
   void bind_discovered(const PassPtr& pass, const operations::ContainerDetail& detail);
   placement::Workload workload_of(const operations::ContainerDetail& detail) const;
   placement::Workload identify(const operations::ContainerInfo& container) const;
+  bool is_of_another(const placement::ContainerKey& key, const std::string& container_id) const;
   CpuSet observed_cpus(const operations::ContainerDetail& detail) const;
   bool is_applied(const Recorded& recorded, const ContainerCpuset& desired) const;
   bool is_recorded_elsewhere(const Recorded& recorded, const ContainerCpuset& desired) const;

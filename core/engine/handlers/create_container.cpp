@@ -62,6 +62,8 @@ void CreateContainer::read() {
 
 /// A request need not repeat who the pod is.
 void CreateContainer::identify() {
+  if (!operation_->container_id().empty())
+    workload_.key.attempt = deps_.ledger().next_attempt(workload_.key.sandbox_id, workload_.key.name);
   const Pod* pod = deps_.ledger().find_pod(workload_.key.sandbox_id);
   if (pod == nullptr) return;
   const operations::Sandbox& sandbox = pod->sandbox;
@@ -183,7 +185,8 @@ void CreateContainer::decide() {
   log_warnings();
   committed_ = now();
   if (tells_in_answer()) deps_.mover.begin_answer(workload_.key);
-  deps_.committer.commit(event::CreateAdmitted{workload_, std::move(plan), superseded, keeps_together, warnings_},
+  deps_.committer.commit(event::CreateAdmitted{workload_, std::move(plan), superseded, keeps_together, warnings_,
+                                               operation_->container_id()},
                          [self = shared_from_this()] { self->wait_for_neighbours(); });
 }
 

@@ -21,6 +21,7 @@ void StartContainer::wait_for_turn() {
   if (known == nullptr) return ask_runtime();
   if (known->placement.mode == placement::Mode::kForeign) return operation_->pass();
   if (!known->is_managed()) return ask_runtime();
+  if (has_process_in_sight()) return clear_for_process();
   const bool has_queue = deps_.mover.run_in_turn(
       container_id_, ContainerQueues::Needs::kSent,
       [self = shared_from_this()](const Status& turn_status, const ContainerQueues::OperationDone& done) {
@@ -28,6 +29,37 @@ void StartContainer::wait_for_turn() {
         self->wait_for_neighbours(turn_status);
       });
   if (!has_queue) ask_runtime();
+}
+
+bool StartContainer::has_process_in_sight() const {
+  if (operation_->waiting_process() == 0) return false;
+  deps_.cpusets.note_process(container_id_, operation_->waiting_process());
+  return deps_.cpusets.cgroup_of(container_id_).has_value();
+}
+
+/// Waits only for what the kernel cannot be told.
+void StartContainer::clear_for_process() {
+  if (deps_.mover.clear_in_kernel(key())) return place_process();
+  const auto patience = operation_->patience().value_or(kNeighboursTimeout);
+  deps_.mover.await_neighbours(key(), patience, [self = shared_from_this()](const Status& neighbours_gone) {
+    if (self->allocation() == nullptr) return self->retry_without_allocation();
+    const Status left = neighbours_gone ? Status() : self->deps_.mover.clear_in_kernel(self->key());
+    if (left) return self->place_process();
+    // A runtime may start it all the same.
+    self->deps_.mover.keep_apart_in_kernel(self->container_id_);
+    self->reject(left.error());
+  });
+}
+
+/// It may have been given others since it was created.
+void StartContainer::place_process() {
+  const Allocation* own = allocation();
+  if (own == nullptr || !has_process_in_sight()) return retry_without_allocation();
+  if (own->squeeze == Squeeze::kLeftToKernel) return commit_requested({});
+  const auto set = deps_.mover.sendable(container_id_);
+  if (!set) return deps_.committer.when_durable([self = shared_from_this()] { self->place_process(); });
+  if (const Status placed = deps_.mover.set_in_kernel(container_id_, *set); !placed) return reject(placed.error());
+  commit_requested({});
 }
 
 /// For a container that was created without topolet, or by a create whose answer was lost, or that its next attempt

@@ -11,7 +11,8 @@
 namespace topolet::engine {
 
 /// Handles one StartContainer: waits until the container's CPUs are set and other containers have left them, has it
-/// started, and then reads back where the container runs. Lives as long as its operation.
+/// started, and then reads back where the container runs. Where a process waits for that, the kernel is told where it
+/// and the others run, as the runtime changes nobody meanwhile. Lives as long as its operation.
 class StartContainer : public std::enable_shared_from_this<StartContainer> {
  public:
   static void handle(const HandlerDeps& deps, std::shared_ptr<operations::TargetOperation> operation);
@@ -25,6 +26,9 @@ class StartContainer : public std::enable_shared_from_this<StartContainer> {
   void reject_unless_gone();
   std::optional<Error> why_not_placed(const std::vector<operations::Sandbox>& sandboxes,
                                       const std::vector<operations::ContainerInfo>& containers) const;
+  bool has_process_in_sight() const;
+  void clear_for_process();
+  void place_process();
   void wait_for_neighbours(const Status& turn_status);
   void retry_without_allocation();
   void commit_requested(const Status& neighbours_gone);

@@ -25,6 +25,10 @@ void UpdateContainerResources::handle(const HandlerDeps& deps,
 
 void UpdateContainerResources::begin_turn(const Status& turn_status) {
   const Allocation* allocation = deps_.ledger().find_by_container(container_id_);
+  if (operation_->cancelled()) {
+    operation_->reject({Code::kCancelled, "the caller cancelled the call"});
+    return operation_done_(false);
+  }
   if (!turn_status || allocation == nullptr || !allocation->is_managed()) {
     // Over by now: the runtime says so in its own words.
     operation_->pass();
@@ -124,7 +128,9 @@ bool UpdateContainerResources::gains_nothing() const {
 
 void UpdateContainerResources::wait_for_neighbours() {
   if (gains_nothing()) return admit();
-  deps_.mover.await_neighbours(before_.workload.key, kNeighboursTimeoutInTurn,
+  const auto patience = operation_->patience();
+  if (patience && deps_.mover.clear_in_kernel(before_.workload.key)) return admit();
+  deps_.mover.await_neighbours(before_.workload.key, patience.value_or(kNeighboursTimeoutInTurn),
                                [self = shared_from_this()](const Status& neighbours_gone) {
                                  if (neighbours_gone) return self->admit();
                                  const std::string& why = neighbours_gone.error().message;

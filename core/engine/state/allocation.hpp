@@ -150,7 +150,7 @@ struct Allocation {
   std::chrono::milliseconds phase_since{};  ///< wall clock
   std::chrono::milliseconds doubt_since{};  ///< wall clock, of the first doubt; a refused retry does not renew it
   bool stopping = false;                    ///< the kubelet is stopping it, or has: its exit is not a failure
-  std::string container_id;                 ///< empty until the runtime has it
+  std::string container_id;                 ///< while it is pending: that it is to have; empty where nobody has told
   std::uint64_t generation = 0;             ///< of its newest change
   std::int64_t decision = 0;                ///< the number in the audit of the decision that it is held by
   std::string reason;                       ///< why it is where it is, for people

@@ -32,6 +32,7 @@ struct CreateAdmitted {
   std::vector<placement::ContainerKey> superseded = {};
   bool keeps_pod_together = false;         ///< the nodes count for the pod's other containers
   std::vector<std::string> warnings = {};  ///< about the pod's annotations; they have been logged
+  std::string container_id = {};           ///< that it is to have; empty: the runtime has not told it yet
 };
 struct Denied {
   placement::Workload workload;

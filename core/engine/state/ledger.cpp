@@ -67,6 +67,22 @@ const Allocation* Ledger::find_by_container(const std::string& container_id) con
   return found == by_container_.end() ? nullptr : find(found->second);
 }
 
+const Allocation* Ledger::find_announced(const std::string& sandbox_id, const std::string& container_id) const {
+  for (const auto& [key, allocation] : allocations_) {
+    const bool is_it = allocation.is_pending() && allocation.container_id == container_id;
+    if (is_it && key.sandbox_id == sandbox_id) return &allocation;
+  }
+  return nullptr;
+}
+
+std::uint32_t Ledger::next_attempt(const std::string& sandbox_id, const std::string& name) const {
+  std::uint32_t next = 0;
+  for (const auto& [key, allocation] : allocations_) {
+    if (key.sandbox_id == sandbox_id && key.name == name) next = std::max(next, key.attempt + 1);
+  }
+  return next;
+}
+
 std::vector<placement::ContainerKey> Ledger::in_sandbox(const std::string& sandbox_id) const {
   std::vector<placement::ContainerKey> keys;
   for (const auto& [key, allocation] : allocations_) {
@@ -405,7 +421,8 @@ void Ledger::put(Allocation allocation) {
   if (!is_new) count(before, false);
   if (!is_new && before.container_id != allocation.container_id) forget_container(before);
   count(allocation, true);
-  if (!allocation.container_id.empty()) by_container_[allocation.container_id] = held->first;
+  const bool is_there = !allocation.container_id.empty() && !allocation.is_pending();
+  if (is_there) by_container_[allocation.container_id] = held->first;
   before = std::move(allocation);
 }
 

@@ -52,6 +52,10 @@ class Ledger {
   const Allocation* find(const placement::ContainerKey& key) const;
   /// By the runtime's id, or by a part from its beginning that fits no other: runtimes take those too.
   const Allocation* find_by_container(const std::string& container_id) const;
+  /// Returns the pending allocation of the container that is to have this id; null if none was told that.
+  const Allocation* find_announced(const std::string& sandbox_id, const std::string& container_id) const;
+  /// The attempt of a container that is made by whoever does not count them: greater than all in the ledger.
+  std::uint32_t next_attempt(const std::string& sandbox_id, const std::string& name) const;
   std::vector<placement::ContainerKey> in_sandbox(const std::string& sandbox_id) const;
   /// Returns how many CPUs containers wait for that come before this one: see Waiting.
   std::uint32_t cpus_awaited_before(const placement::ContainerKey& key) const;

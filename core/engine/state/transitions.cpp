@@ -228,6 +228,7 @@ void Transitions::operator()(const event::CreateAdmitted& event) {
   Allocation asked = allocation_for(event.workload, event.plan);
   asked.unified = event.plan.decision.unified;
   asked.adopted = false;
+  asked.container_id = event.container_id;
   // A create that is in doubt and decided anew is in doubt since then.
   if (const Allocation* earlier = ledger_.find(key); earlier != nullptr && !earlier->is_bound())
     asked.doubt_since = earlier->doubt_since;

@@ -15,17 +15,29 @@ constexpr const char* kRuntimeService = "nri.pkg.api.v1alpha1.Runtime";
 Connection::Connection(std::shared_ptr<boost::asio::io_context> io, Socket socket, Callbacks callbacks)
     : io_(std::move(io)), socket_(std::move(socket)), callbacks_(std::move(callbacks)) {}
 
-void Connection::start() { read(); }
+void Connection::start(std::string_view unread, std::uint32_t next_call) {
+  next_call_ = next_call;
+  take_up(unread);
+  if (!is_closed_) read();
+}
 
 void Connection::read() {
   socket_.async_read_some(
       boost::asio::buffer(buffer_), [self = shared_from_this()](boost::system::error_code error, std::size_t length) {
         if (self->is_closed_) return;
         if (error) return self->fail({Code::kUnavailable, "the runtime has ended the connection: " + error.message()});
-        self->frames_.read(std::string_view(self->buffer_.data(), length),
-                           [&](Channel channel, std::string_view bytes) { self->on_bytes(channel, bytes); });
+        const std::string_view received(self->buffer_.data(), length);
+        if (!self->is_reading_) {
+          self->not_taken_up_ += received;
+          return;
+        }
+        self->take_up(received);
         if (!self->is_closed_) self->read();
       });
+}
+
+void Connection::take_up(std::string_view received) {
+  frames_.read(received, [this](Channel channel, std::string_view bytes) { on_bytes(channel, bytes); });
 }
 
 void Connection::on_bytes(Channel channel, std::string_view bytes) {
@@ -49,12 +61,14 @@ void Connection::on_request(std::uint32_t call, const std::string& bytes) {
       if (const std::shared_ptr<Connection> connection = weak.lock()) connection->respond(call, result);
     });
   };
+  unanswered_[call] = bytes;
   const Result<Request> request = decode_request(bytes);
   if (!request) return answer(request.error());
   callbacks_.on_call(request->method, request->payload, answer);
 }
 
 void Connection::respond(std::uint32_t call, const Result<std::string>& result) {
+  unanswered_.erase(call);
   std::string message;
   const Status appended = append_message(call, MessageType::kResponse, encode_response(result), message);
   // Silence would cost the runtime its patience, and topolet its connection. A sentence always fits.
@@ -106,6 +120,25 @@ void Connection::write() {
                              self->sending_.clear();
                              if (!self->unsent_.empty()) self->write();
                            });
+}
+
+std::optional<ReleasedConnection> Connection::release() {
+  if (is_closed_ || !sending_.empty()) return std::nullopt;
+  ReleasedConnection released;
+  for (const auto& [call, bytes] : unanswered_) {
+    std::string message;
+    (void)append_message(call, MessageType::kRequest, bytes, message);
+    append_frames(Channel::kPlugin, message, released.unread);
+  }
+  append_frames(Channel::kPlugin, requests_.pending(), released.unread);
+  append_frames(Channel::kRuntime, responses_.pending(), released.unread);
+  released.unread += frames_.position() + not_taken_up_;
+  released.next_call = next_call_;
+  boost::system::error_code error;
+  released.socket.reset(socket_.release(error));
+  close();
+  if (error) return std::nullopt;
+  return released;
 }
 
 void Connection::fail(const Error& why) {

@@ -10,9 +10,12 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 
 #include "core/base/result.hpp"
+#include "core/base/unique_fd.hpp"
 #include "core/fronts/nri/mux.hpp"
 #include "core/fronts/nri/ttrpc.hpp"
 
@@ -20,6 +23,13 @@ namespace topolet::nri {
 
 /// Takes the payload of an answer, or the error that is answered. Once; any thread.
 using Answer = std::function<void(Result<std::string>)>;
+
+/// A connection that somebody else goes on with, in the middle of whatever it was in.
+struct ReleasedConnection {
+  UniqueFd socket;
+  std::string unread;           ///< what has arrived and was not answered, as it would arrive now
+  std::uint32_t next_call = 1;  ///< the number of the plugin's next call of the runtime
+};
 
 /// Lives on the thread that runs its io_context, but for the answers. What it does with the runtime ends with the first
 /// failure, of which it tells.
@@ -38,7 +48,14 @@ class Connection : public std::enable_shared_from_this<Connection> {
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 
-  void start();
+  /// `unread`, `next_call`: of one that was released.
+  void start(std::string_view unread = {}, std::uint32_t next_call = 1);
+  /// From now on nothing that arrives is taken up; release() hands it on.
+  void stop_reading() { is_reading_ = false; }
+  /// Nothing that was taken up waits for an answer, or for being sent.
+  bool is_idle() const { return unanswered_.empty() && sending_.empty(); }
+  /// Ends it here, and leaves it open for whoever goes on. None if it is lost, or was in the middle of sending.
+  std::optional<ReleasedConnection> release();
   /// Calls a method of the runtime's service. DEADLINE_EXCEEDED if it does not answer in time, UNAVAILABLE if the
   /// connection is lost before. Never from on_call with an answer that waits for this one: the runtime answers neither.
   void call(const std::string& method, std::string payload, std::chrono::milliseconds timeout, Answer done);
@@ -51,6 +68,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   };
 
   void read();
+  void take_up(std::string_view received);
   void on_bytes(Channel channel, std::string_view bytes);
   void on_request(std::uint32_t call, const std::string& bytes);
   void respond(std::uint32_t call, const Result<std::string>& result);
@@ -69,7 +87,10 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::string unsent_;
   std::string sending_;
   std::map<std::uint32_t, OutgoingCall> calls_;
+  std::map<std::uint32_t, std::string> unanswered_;  ///< requests of the runtime, by number
   std::uint32_t next_call_ = 1;
+  bool is_reading_ = true;
+  std::string not_taken_up_;  ///< what has arrived since stop_reading()
   bool is_closed_ = false;
 };
 

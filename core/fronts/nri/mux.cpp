@@ -37,4 +37,12 @@ void FrameReader::read(std::string_view received, const OnBytes& on_bytes) {
   }
 }
 
+std::string FrameReader::position() const {
+  if (payload_left_ == 0) return std::string(header_.data(), header_length_);
+  std::string header;
+  append_big_endian(channel_, header);
+  append_big_endian(payload_left_, header);
+  return header;
+}
+
 }  // namespace topolet::nri

@@ -35,6 +35,8 @@ class FrameReader {
 
   /// Calls `on_bytes` with what `received` carries for each channel, in order; what is for other channels is dropped.
   void read(std::string_view received, const OnBytes& on_bytes);
+  /// Returns bytes that bring a new reader to where this one is, in the middle of a frame or of its header.
+  std::string position() const;
 
  private:
   static constexpr std::size_t kHeaderBytes = 8;

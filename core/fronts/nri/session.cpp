@@ -19,14 +19,23 @@ namespace {
 constexpr std::chrono::milliseconds kBetweenAttempts{100};
 constexpr std::chrono::milliseconds kBetweenLaterAttempts{1000};
 constexpr int kQuickAttempts = 600;
+/// Whether all that was taken up is answered.
+constexpr std::chrono::milliseconds kBetweenChecks{2};
 /// What the runtimes give a plugin by default, too.
 constexpr std::chrono::seconds kRegistrationTimeout{5};
 /// Of the messages that topolet knows. The runtime sends newer ones by its own version, not by this.
 constexpr const char* kNriVersion = "v0.12.0";
+/// Of containerd and CRI-O, unless they are configured otherwise.
+constexpr std::chrono::milliseconds kUsualRequestTimeout{2000};
 
-std::int32_t mask_of(const std::vector<Event>& events) {
+/// Runtimes refuse a plugin that wants events which they do not know. Without one that they do know, the mask would
+/// mean all.
+std::int32_t mask_of(const std::vector<Event>& events, const RuntimeFacts& runtime) {
   std::int32_t mask = 0;
-  for (const Event event : events) mask |= 1 << (static_cast<int>(event) - 1);
+  for (const Event event : events) {
+    if (event == Event::kValidateContainerAdjustment && events.size() > 1 && !asks_validators(runtime)) continue;
+    mask |= 1 << (static_cast<int>(event) - 1);
+  }
   return mask;
 }
 
@@ -50,9 +59,14 @@ bool asks_validators(const RuntimeFacts& runtime) {
   return true;
 }
 
-Session::Session(Options options, OnCall on_call, Log& log)
-    : options_(std::move(options)), on_call_(std::move(on_call)), log_(log) {
-  boost::asio::post(*io_, [this] { connect(); });
+Session::Session(Options options, Callbacks callbacks, Log& log, std::optional<ReleasedSession> released)
+    : options_(std::move(options)), callbacks_(std::move(callbacks)), log_(log) {
+  if (released) {
+    boost::asio::post(
+        *io_, [this, shared = std::make_shared<ReleasedSession>(*std::move(released))] { resume(std::move(*shared)); });
+  } else {
+    boost::asio::post(*io_, [this] { connect(); });
+  }
   thread_ = std::thread([this] { io_->run(); });
   pthread_setname_np(thread_.native_handle(), "topolet-nri");
 }
@@ -77,6 +91,12 @@ void Session::after(std::chrono::milliseconds delay, std::function<void()> then)
   });
 }
 
+std::chrono::milliseconds Session::request_timeout() const {
+  const MutexLock lock(mutex_);
+  const bool is_told = state_.runtime && state_.runtime->request_timeout.count() > 0;
+  return is_told ? state_.runtime->request_timeout : kUsualRequestTimeout;
+}
+
 SessionState Session::state() const {
   const MutexLock lock(mutex_);
   return state_;
@@ -92,14 +112,77 @@ void Session::connect() {
     return connect_later({is_there ? Code::kUnavailable : Code::kNotFound,
                           fmt::format("'{}' cannot be connected to: {}", options_.socket.string(), error.message())});
   }
-  connection_ = std::make_shared<Connection>(
-      io_, std::move(socket),
-      Connection::Callbacks{[this](const std::string& method, const std::string& payload, const Answer& answer) {
-                              on_runtime_call(method, payload, answer);
-                            },
-                            [this](const Error& why) { connect_later(why); }});
+  connection_ = std::make_shared<Connection>(io_, std::move(socket), connection_callbacks());
   connection_->start();
   register_plugin();
+}
+
+Connection::Callbacks Session::connection_callbacks() {
+  return {[this](const std::string& method, const std::string& payload, const Answer& answer) {
+            on_runtime_call(method, payload, answer);
+          },
+          [this](const Error& why) { connect_later(why); }};
+}
+
+/// Takes over a socket that is connected to the runtime; false if it is none.
+bool Session::take(UniqueFd descriptor, Connection::Socket& socket) {
+  boost::system::error_code error;
+  socket.assign(boost::asio::local::stream_protocol(), descriptor.get(), error);
+  if (error) return false;
+  (void)descriptor.release();
+  return true;
+}
+
+void Session::resume(ReleasedSession released) {
+  if (is_ending_) return;
+  Connection::Socket socket(*io_);
+  if (!take(std::move(released.connection.socket), socket)) return connect();
+  log_.info("NRI: goes on as '{}' with {} {}", full_name(), released.runtime.name, released.runtime.version);
+  {
+    const MutexLock lock(mutex_);
+    state_ = {std::move(released.runtime), {}};
+  }
+  connection_ = std::make_shared<Connection>(io_, std::move(socket), connection_callbacks());
+  connection_->start(released.connection.unread, released.connection.next_call);
+}
+
+void Session::adopt(UniqueFd descriptor) {
+  boost::asio::post(*io_, [this, shared = std::make_shared<UniqueFd>(std::move(descriptor))] {
+    if (is_ending_) return;
+    Connection::Socket socket(*io_);
+    if (!take(std::move(*shared), socket)) return log_.warn("NRI: what the pre-installed plugin has sent is no socket");
+    // Two plugins that set a cpuset fail every create.
+    if (connection_) connection_->close();
+    retry_.cancel();
+    if (callbacks_.on_lost) callbacks_.on_lost();
+    connection_ = std::make_shared<Connection>(io_, std::move(socket), connection_callbacks());
+    connection_->start();
+    register_plugin();
+  });
+}
+
+std::optional<ReleasedSession> Session::release(std::chrono::milliseconds patience) {
+  std::promise<std::optional<ReleasedSession>> promise;
+  boost::asio::post(*io_, [this, &promise, until = std::chrono::steady_clock::now() + patience] {
+    retry_.cancel();
+    is_ending_ = true;
+    if (connection_) connection_->stop_reading();
+    release_when_idle(until, promise);
+  });
+  return promise.get_future().get();
+}
+
+void Session::release_when_idle(std::chrono::steady_clock::time_point until,
+                                std::promise<std::optional<ReleasedSession>>& promise) {
+  const bool is_late = std::chrono::steady_clock::now() >= until;
+  if (connection_ && !connection_->is_idle() && !is_late) {
+    return after(kBetweenChecks, [this, until, &promise] { release_when_idle(until, promise); });
+  }
+  const std::optional<RuntimeFacts> runtime = state().runtime;
+  std::optional<ReleasedConnection> released;
+  if (connection_ && runtime) released = connection_->release();
+  if (!released) return promise.set_value(std::nullopt);
+  promise.set_value(ReleasedSession{*std::move(released), *runtime});
 }
 
 /// Says why once, until it is something else.
@@ -107,6 +190,7 @@ void Session::connect_later(const Error& why) {
   if (is_ending_) return;
   if (connection_) connection_->close();
   connection_.reset();
+  if (callbacks_.on_lost) callbacks_.on_lost();
   bool is_news = false;
   {
     const MutexLock lock(mutex_);
@@ -143,7 +227,7 @@ void Session::on_runtime_call(const std::string& method, const std::string& payl
   if (method == "Configure") return answer(configure(payload));
   // The connection ends by itself.
   if (method == "Shutdown") return answer(std::string());
-  on_call_(method, payload, answer);
+  callbacks_.on_call(method, payload, answer);
 }
 
 std::string Session::configure(const std::string& payload) {
@@ -155,12 +239,12 @@ std::string Session::configure(const std::string& payload) {
   failures_ = 0;
   log_.info("NRI: registered as '{}-{}' with {} {}, NRI {}", options_.index, options_.name, runtime.name,
             runtime.version, runtime.nri_version.empty() ? "of unknown version" : runtime.nri_version);
+  lens::ConfigureResponse response;
+  response.set_events(mask_of(options_.events, runtime));
   {
     const MutexLock lock(mutex_);
     state_ = {std::move(runtime), {}};
   }
-  lens::ConfigureResponse response;
-  response.set_events(mask_of(options_.events));
   return response.SerializeAsString();
 }
 

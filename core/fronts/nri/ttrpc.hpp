@@ -29,6 +29,8 @@ class MessageReader {
   /// Calls `on_message` for each message that `received` completes. Messages of other types are dropped.
   /// RESOURCE_EXHAUSTED at one that is too long: nothing can be read after that.
   Status read(std::string_view received, const OnMessage& on_message);
+  /// What has arrived of a message that is not complete.
+  const std::string& pending() const { return pending_; }
 
  private:
   std::string pending_;  ///< a message that has arrived in part

@@ -35,6 +35,10 @@ class NotingHandler final : public operations::OperationHandler {
     note("remove pod", *operation);
   }
   void on_exits(std::vector<operations::ExitSeen> exits) override { seen = std::move(exits); }
+  void on_own_update(std::string /*container_id*/, operations::ContainerCpuset sent,
+                     std::function<void(const operations::ContainerCpuset&)> tell) override {
+    tell(sent);
+  }
   void on_connected() override {}
   bool shows_quotas() const override { return !shown.empty(); }
   std::optional<operations::CfsQuota> quota_to_show(const std::string& container_id) const override {
