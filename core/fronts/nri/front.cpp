@@ -14,7 +14,7 @@ namespace topolet::nri {
 namespace {
 
 /// Plugins are asked in the order of their indexes. No other one may set what this one does, whatever the order.
-constexpr const char* kIndex = "50";
+constexpr const char* kFrontIndex = "50";
 
 /// An update that fails after it was answered is told by nothing at all.
 constexpr std::chrono::seconds kUpdatePatience{5};
@@ -44,7 +44,7 @@ Front::Front(std::filesystem::path socket, Deps deps, std::optional<ReleasedSess
       validator_(deps_.judge, deps_.when_late, deps_.log),
       session_({std::move(socket),
                 kFrontName,
-                kIndex,
+                kFrontIndex,
                 {Event::kRunPodSandbox, Event::kStopPodSandbox, Event::kRemovePodSandbox, Event::kCreateContainer,
                  Event::kPostCreateContainer, Event::kStartContainer, Event::kPostStartContainer,
                  Event::kUpdateContainer, Event::kPostUpdateContainer, Event::kStopContainer, Event::kRemoveContainer,

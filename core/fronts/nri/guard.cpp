@@ -7,15 +7,15 @@
 namespace topolet::nri {
 namespace {
 
-constexpr const char* kName = "topolet-guard";
+constexpr const char* kGuardName = "topolet-guard";
 /// Validators are asked after all others, in this order among themselves.
-constexpr const char* kIndex = "99";
+constexpr const char* kGuardIndex = "99";
 
 }  // namespace
 
 Guard::Guard(std::filesystem::path socket, Validator::Judge judge, std::optional<std::string> when_late, Log& log)
     : validator_(std::move(judge), std::move(when_late), log),
-      session_({std::move(socket), kName, kIndex, {Event::kValidateContainerAdjustment}},
+      session_({std::move(socket), kGuardName, kGuardIndex, {Event::kValidateContainerAdjustment}},
                {.on_call = [this](const std::string& method, const std::string& payload,
                                   const Answer& answer) { on_call(method, payload, answer); }},
                log) {}

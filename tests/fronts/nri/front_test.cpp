@@ -187,7 +187,7 @@ class NriFrontTest : public ::testing::Test {
 
   std::vector<std::string> errors_;
   const std::shared_ptr<Log> log_ = testing::make_error_log(errors_);
-  testing::TempDir directory_;
+  TempDir directory_;
   FakeRuntime runtime_{directory_.path() / "nri.sock"};
   AskedEngine engine_;
   HeldUpdates updates_;

@@ -76,7 +76,7 @@ TEST(AsksValidators, IsTrueFromNriTenOn) {
 
 class GuardTest : public ::testing::Test {
  protected:
-  Guard::Judge refuse_all() {
+  Validator::Judge refuse_all() {
     return [](const operations::ForeignCpuset& found, const operations::OnForeignCpusetJudged& verdict) {
       verdict("set by " + *found.cpus_plugin);
     };
