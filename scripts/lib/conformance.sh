@@ -38,26 +38,37 @@ module_source() {
   mv "$3.new" "$3"
 }
 
-fetch_conformance() {
+fetch_containerd() {
   local cache=$1
   mkdir -p "$cache/bin"
   module_source "$kContainerdModule" "$kContainerdVersion" "$cache/containerd-$kContainerdVersion" &&
-    fetch "$cache/containerd-$kContainerdVersion" -mod=mod -test -tags "$kContainerdTags" ./integration "${kContainerdPrograms[@]}" &&
+    fetch "$cache/containerd-$kContainerdVersion" -mod=mod -tags "$kContainerdTags" "${kContainerdPrograms[@]}" &&
+    fetch tests/conformance ./...
+}
+
+build_containerd() {
+  local cache=$1 bin=$1/bin
+  build_in "$cache/containerd-$kContainerdVersion" build -mod=mod -tags "$kContainerdTags" -o "$bin/" "${kContainerdPrograms[@]}"
+  build_in tests/conformance build -o "$bin/" ./...
+  export PATH=$bin:$PATH
+}
+
+fetch_conformance() {
+  local cache=$1
+  fetch_containerd "$cache" &&
+    fetch "$cache/containerd-$kContainerdVersion" -mod=mod -test -tags "$kContainerdTags" ./integration &&
     module_source "$kCniModule" "$kCniVersion" "$cache/cni-$kCniVersion" &&
     fetch "$cache/cni-$kCniVersion" -mod=mod "${kCniPrograms[@]}" &&
-    fetch tests/conformance ./... &&
     fetch tests/conformance/kubelet .
 }
 
 build_conformance() {
   local cache=$1 bin=$1/bin
-  build_in "$cache/containerd-$kContainerdVersion" build -mod=mod -tags "$kContainerdTags" -o "$bin/" "${kContainerdPrograms[@]}"
+  build_containerd "$cache"
   build_in "$cache/cni-$kCniVersion" build -mod=mod -o "$bin/cni/" "${kCniPrograms[@]}"
   lead_tests_to_both_sockets "$cache/containerd-$kContainerdVersion/integration/main_test.go"
   build_in "$cache/containerd-$kContainerdVersion" test -c -mod=mod -tags "$kContainerdTags" -o "$bin/cri-tests" ./integration
-  build_in tests/conformance build -o "$bin/" ./registry ./parity
   build_in tests/conformance/kubelet build -o "$bin/kubelet" .
-  export PATH=$bin:$PATH
 }
 
 build_in() {
@@ -93,7 +104,7 @@ disabled_plugins = ["io.containerd.snapshotter.v1.blockfile", "io.containerd.sna
 [plugins."io.containerd.shim.v1.manager"]
   socket_dir = "$workdir/shims"
 [plugins."io.containerd.nri.v1.nri"]
-  disable = true
+$(nri_of_containerd "$workdir")
 [plugins."io.containerd.cri.v1.images"]
   snapshotter = "$snapshotter"
   [plugins."io.containerd.cri.v1.images".pinned_images]
@@ -184,23 +195,27 @@ close_workdir() {
   workdir='' runtime=''
 }
 
+# The options of the topoletd that is started, beyond the usual ones.
+topoletd_options=()
+
 start_topoletd() {
-  setsid "$daemon" --config /dev/null --daemon.listen="unix://$workdir/topolet.sock" --daemon.control="$workdir/control.sock" \
+  local front=(--daemon.listen="unix://$workdir/topolet.sock")
+  if [[ $kFront == nri ]]; then front=(--daemon.front=nri --nri.socket="unix://$workdir/nri.sock"); fi
+  setsid "$daemon" --config /dev/null "${front[@]}" --daemon.control="$workdir/control.sock" \
     --daemon.runtime="unix://$workdir/containerd.sock" --daemon.state-dir="$workdir/state-of-topolet" \
-    --daemon.plugin-dir="$plugins" --plugins.enable=numa >>"$workdir/topoletd.log" 2>&1 </dev/null &
+    --daemon.plugin-dir="$plugins" --plugins.enable=numa "${topoletd_options[@]}" >>"$workdir/topoletd.log" 2>&1 </dev/null &
   echo "$!" >"$workdir/topoletd.pid"
   disown
   wait_until 20 topolet_answers || die "topoletd did not start; see $workdir/topoletd.log"
 }
 
-topolet_answers() { grep -qs 'topoletd ready' "$workdir/topoletd.log" && [[ -S $workdir/topolet.sock ]]; }
+topolet_answers() {
+  grep -qs 'topoletd ready' "$workdir/topoletd.log" && { [[ $kFront == nri ]] || [[ -S $workdir/topolet.sock ]]; }
+}
 
-# socket_of WAY
+# socket_of WAY: of a kubelet. With NRI as topolet's front end that is the runtime's, in both ways.
 socket_of() {
-  case $1 in
-    direct) echo "$workdir/containerd.sock" ;;
-    through) echo "$workdir/topolet.sock" ;;
-  esac
+  if [[ $1 == through && $kFront == cri ]]; then echo "$workdir/topolet.sock"; else echo "$workdir/containerd.sock"; fi
 }
 
 # note WAY TEST RESULT

@@ -12,7 +12,7 @@ kCriDockerdVersion=v0.4.3
 fetch_runtime() {
   local cache=$1
   mkdir -p "$cache/bin"
-  fetch tests/conformance ./... && fetch tests/conformance/kubelet . || return 1
+  fetch tests/conformance ./... || return 1
   case $2 in
     crio)
       module_source "$kCrioModule" "$kCrioVersion" "$cache/crio-$kCrioVersion" &&
@@ -53,8 +53,7 @@ unpack_package() {
 
 build_runtime() {
   local cache=$1 bin=$1/bin
-  build_in tests/conformance build -o "$bin/" ./registry ./container
-  build_in tests/conformance/kubelet build -o "$bin/kubelet" .
+  build_in tests/conformance build -o "$bin/" ./...
   case $2 in
     crio)
       (cd "$cache/crio-$kCrioVersion" && go_with_cgo build -mod=mod -tags "$kCrioTags" -o "$bin/crio" ./cmd/crio >&2 &&
@@ -137,7 +136,7 @@ signature_policy_dir = "$workdir/crio/policies"
 network_dir = "$workdir/cni/net.d"
 plugin_dirs = ["$workdir/cni/bin"]
 [crio.nri]
-enable_nri = false
+$(nri_of_crio "$workdir")
 TOML
   mkdir -p "$workdir/crio/"{policies,exits,attach} "$workdir/cni/"{net.d,bin}
   begin_crio

@@ -244,7 +244,7 @@ remove_workdir() {
   local workdir=$1
   [[ $workdir == */topolet.?????? && -d $workdir ]] || return 0
   local program pid_file
-  for program in kubelet registry topolet-extender topolet-agent topoletd qemu-system-x86_64 kube-scheduler kube-apiserver etcd crio cri-dockerd dockerd; do
+  for program in kubelet registry nri-plugin nri_echo_plugin topolet-extender topolet-agent topoletd qemu-system-x86_64 kube-scheduler kube-apiserver etcd crio cri-dockerd dockerd; do
     for pid_file in "$workdir/$program"{,-*}.pid; do
       if [[ -f $pid_file ]]; then end_process "$(<"$pid_file")" "$program"; fi
     done

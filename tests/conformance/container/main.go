@@ -8,6 +8,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"strconv"
 	"time"
@@ -18,13 +19,15 @@ import (
 )
 
 const usage = `usage: container -socket SOCKET COMMAND
-  run POD QOS MILLI LIMIT_MILLI   makes the pod and its container, starts it, and prints its id
+  run POD QOS MILLI LIMIT_MILLI   makes the container, and the pod unless it is there, starts it, and prints its id
   create POD QOS MILLI LIMIT_MILLI   the same without the start
+  time POD QOS MILLI LIMIT_MILLI COUNT   makes, starts and removes containers one after the other; prints of each how many
+                                  microseconds its create and its start took
   start ID
   resize ID MILLI LIMIT_MILLI
   stop ID
   remove POD
-  process POD                     prints the PID of its container that runs
+  process POD                     prints the PID of its container, if that runs
   pull IMAGE
 `
 
@@ -34,6 +37,7 @@ type client struct {
 	image   string
 	cgroups string
 	logs    string
+	name    string
 }
 
 func main() {
@@ -41,13 +45,14 @@ func main() {
 	image := flag.String("image", "", "of the containers")
 	cgroups := flag.String("cgroups", "", "the cgroup that has kubepods")
 	logs := flag.String("logs", "/tmp", "where the containers' logs go")
+	name := flag.String("name", "main", "of the container in its pod")
 	flag.Usage = func() { fmt.Fprint(os.Stderr, usage) }
 	flag.Parse()
 	connection, err := grpc.NewClient("unix://"+*socket, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err == nil {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
-		made := client{cri.NewRuntimeServiceClient(connection), cri.NewImageServiceClient(connection), *image, *cgroups, *logs}
+		made := client{cri.NewRuntimeServiceClient(connection), cri.NewImageServiceClient(connection), *image, *cgroups, *logs, *name}
 		err = made.do(ctx, flag.Args())
 	}
 	if err != nil {
@@ -63,6 +68,8 @@ func (c client) do(ctx context.Context, args []string) error {
 	switch command, rest := args[0], args[1:]; command {
 	case "run", "create":
 		return c.run(ctx, rest, command == "run")
+	case "time":
+		return c.time(ctx, rest)
 	case "start":
 		_, err := c.StartContainer(ctx, &cri.StartContainerRequest{ContainerId: rest[0]})
 		return err
@@ -124,25 +131,51 @@ func (c client) config(pod, qos string) *cri.PodSandboxConfig {
 	}
 }
 
+// sandbox returns the pod's, which it makes unless it is there.
+func (c client) sandbox(ctx context.Context, config *cri.PodSandboxConfig) (string, error) {
+	listed, err := c.ListPodSandbox(ctx, &cri.ListPodSandboxRequest{Filter: &cri.PodSandboxFilter{
+		LabelSelector: map[string]string{"io.kubernetes.pod.uid": config.Metadata.Uid},
+		State:         &cri.PodSandboxStateValue{State: cri.PodSandboxState_SANDBOX_READY}}})
+	if err != nil {
+		return "", err
+	}
+	if len(listed.Items) > 0 {
+		return listed.Items[0].Id, nil
+	}
+	made, err := c.RunPodSandbox(ctx, &cri.RunPodSandboxRequest{Config: config})
+	return made.GetPodSandboxId(), err
+}
+
+// creation is the request for a container as POD QOS MILLI LIMIT_MILLI say; it makes the pod unless it is there.
+func (c client) creation(ctx context.Context, args []string) (*cri.CreateContainerRequest, error) {
+	config := c.config(args[0], args[1])
+	asked, err := resources(args[2:], args[1])
+	if err != nil {
+		return nil, err
+	}
+	sandbox, err := c.sandbox(ctx, config)
+	if err != nil {
+		return nil, err
+	}
+	labels := map[string]string{"io.kubernetes.container.name": c.name}
+	maps.Copy(labels, config.Labels)
+	return &cri.CreateContainerRequest{PodSandboxId: sandbox,
+		SandboxConfig: config, Config: &cri.ContainerConfig{
+			Metadata: &cri.ContainerMetadata{Name: c.name}, Image: named(c.image), Labels: labels, LogPath: args[0] + ".log",
+			Command: []string{"sh", "-c", "trap 'exit 0' TERM; while :; do sleep 1000 & wait; done"},
+			Linux: &cri.LinuxContainerConfig{Resources: asked, SecurityContext: &cri.LinuxContainerSecurityContext{
+				NamespaceOptions: config.Linux.SecurityContext.NamespaceOptions}}}}, nil
+}
+
 func (c client) run(ctx context.Context, args []string, starts bool) error {
 	if len(args) != 4 {
 		return errors.New("run and create need POD QOS MILLI LIMIT_MILLI")
 	}
-	config := c.config(args[0], args[1])
-	asked, err := resources(args[2:], args[1])
+	request, err := c.creation(ctx, args)
 	if err != nil {
 		return err
 	}
-	sandbox, err := c.RunPodSandbox(ctx, &cri.RunPodSandboxRequest{Config: config})
-	if err != nil {
-		return err
-	}
-	created, err := c.CreateContainer(ctx, &cri.CreateContainerRequest{PodSandboxId: sandbox.PodSandboxId,
-		SandboxConfig: config, Config: &cri.ContainerConfig{
-			Metadata: &cri.ContainerMetadata{Name: "main"}, Image: named(c.image), Labels: config.Labels, LogPath: args[0] + ".log",
-			Command: []string{"sh", "-c", "trap 'exit 0' TERM; while :; do sleep 1000 & wait; done"},
-			Linux: &cri.LinuxContainerConfig{Resources: asked, SecurityContext: &cri.LinuxContainerSecurityContext{
-				NamespaceOptions: config.Linux.SecurityContext.NamespaceOptions}}}})
+	created, err := c.CreateContainer(ctx, request)
 	if err != nil {
 		return err
 	}
@@ -152,6 +185,37 @@ func (c client) run(ctx context.Context, args []string, starts bool) error {
 	}
 	_, err = c.StartContainer(ctx, &cri.StartContainerRequest{ContainerId: created.ContainerId})
 	return err
+}
+
+func (c client) time(ctx context.Context, args []string) error {
+	if len(args) != 5 {
+		return errors.New("time needs POD QOS MILLI LIMIT_MILLI COUNT")
+	}
+	count, err := strconv.Atoi(args[4])
+	if err != nil {
+		return err
+	}
+	request, err := c.creation(ctx, args[:4])
+	if err != nil {
+		return err
+	}
+	for i := range count {
+		request.Config.Metadata.Attempt = uint32(i)
+		begin := time.Now()
+		created, err := c.CreateContainer(ctx, request)
+		if err != nil {
+			return err
+		}
+		middle := time.Now()
+		if _, err := c.StartContainer(ctx, &cri.StartContainerRequest{ContainerId: created.ContainerId}); err != nil {
+			return err
+		}
+		fmt.Println(middle.Sub(begin).Microseconds(), time.Since(middle).Microseconds())
+		if _, err := c.RemoveContainer(ctx, &cri.RemoveContainerRequest{ContainerId: created.ContainerId}); err != nil {
+			return err
+		}
+	}
+	return c.remove(ctx, args[0])
 }
 
 func (c client) resize(ctx context.Context, args []string) error {
@@ -192,7 +256,7 @@ func (c client) process(ctx context.Context, pod string) error {
 		return err
 	}
 	for _, container := range listed.Containers {
-		if container.State != cri.ContainerState_CONTAINER_RUNNING {
+		if container.State != cri.ContainerState_CONTAINER_RUNNING || container.Metadata.Name != c.name {
 			continue
 		}
 		status, err := c.ContainerStatus(ctx, &cri.ContainerStatusRequest{ContainerId: container.Id, Verbose: true})
