@@ -24,7 +24,7 @@ nri_frames() {
   while IFS=$'\t' read -r frame length result; do
     note through "nri: frames of $frame bytes, messages of $length" "$result"
   done <"$workdir/frames"
-  check through 'nri: frames of all sizes are tried' 0 test "$(wc -l <"$workdir/frames")" = 33
+  check through 'nri: frames of all sizes are tried' 0 test "$(wc -l <"$workdir/frames")" = 37
   close_workdir
 }
 

@@ -18,6 +18,7 @@
 #include "tests/fuzz/damage.hpp"
 #include "tests/fuzz/extender_request_properties.hpp"
 #include "tests/fuzz/kernel_files_properties.hpp"
+#include "tests/fuzz/nri_properties.hpp"
 #include "tests/fuzz/store_file_properties.hpp"
 #include "tests/fuzz/store_rows_properties.hpp"
 
@@ -87,6 +88,8 @@ TEST_F(TextFuzz, RequestsToTheExtenderAreAnsweredOrRefused) {
 TEST_F(TextFuzz, KernelFilesAreReadAsAPlainerReaderReadsThem) {
   expect_holds("kernel_files", judge_kernel_files, rounds_);
 }
+
+TEST_F(TextFuzz, WhatARuntimeSendsOverNriIsReadAsAPlainerReaderReadsIt) { expect_holds("nri", judge_nri, rounds_); }
 
 TEST_F(TextFuzz, CdiSpecsAreTheSameAsJsonAndAsYaml) { expect_holds("cdi", judge_cdi, rounds_); }
 

@@ -31,7 +31,20 @@ std::string without_newline(std::string line) {
   return line;
 }
 
+/// The number of lines that say that topoletd serves, of all its lives.
+int starts_in(const std::filesystem::path& log) {
+  std::ifstream file(log);
+  int starts = 0;
+  for (std::string line; std::getline(file, line);) starts += line.find("topoletd ready") == std::string::npos ? 0 : 1;
+  return starts;
+}
+
 }  // namespace
+
+bool is_nri_front() {
+  const char* const front = std::getenv("TOPOLET_FRONT");
+  return front != nullptr && std::string_view(front) == "nri";
+}
 
 bool wait_until(const std::function<bool()>& is_so, std::chrono::seconds deadline) {
   const auto end = std::chrono::steady_clock::now() + deadline;
@@ -89,14 +102,16 @@ void Daemon::use_plugins(const std::filesystem::path& plugin_dir, const std::fil
 Status Daemon::start(const std::vector<std::string>& more_flags) {
   // Decisions must not depend on how busy the machine is, an emulated one above all.
   std::vector<std::string> command = {TOPOLET_DAEMON,
-                                      "--daemon.listen=" + endpoint(),
                                       "--daemon.control=" + (directory_ / "control.sock").string(),
                                       "--daemon.runtime=" + runtime_endpoint_,
                                       "--daemon.state-dir=" + state_db().parent_path().string(),
                                       "--daemon.store-patience=10s",
                                       "--placement.deadline-ms=5000"};
+  const std::vector<std::string> front = front_flags();
+  command.insert(command.end(), front.begin(), front.end());
   command.insert(command.end(), plugin_flags_.begin(), plugin_flags_.end());
   command.insert(command.end(), more_flags.begin(), more_flags.end());
+  const int earlier_starts = starts_in(log());
   auto child = Child::start(command, log());
   if (!child) return child.error();
   child_.emplace(*std::move(child));
@@ -104,10 +119,21 @@ Status Daemon::start(const std::vector<std::string>& more_flags) {
   std::ofstream(directory_ / "topoletd.pid") << child_->pid() << '\n';
   // A channel that failed once makes progress only while a call waits on it: a new one for each try.
   const auto version = [&] { return CriClient(endpoint(), std::chrono::seconds(10)).version(); };
+  // The runtime answers, whether topoletd is there or not.
+  if (is_nri_front()) wait_until([&] { return child_->has_ended() || starts_in(log()) > earlier_starts; });
   wait_until([&] { return child_->has_ended() || version().has_value(); });
   if (child_->has_ended()) return Error{Code::kInternal, "topoletd ended at once:\n" + log_tail()};
   if (auto answer = version(); !answer) return Error{answer.error().code, answer.error().message + "\n" + log_tail()};
   return {};
+}
+
+std::string Daemon::endpoint() const {
+  return is_nri_front() ? runtime_endpoint_ : "unix://" + (directory_ / "topolet.sock").string();
+}
+
+std::vector<std::string> Daemon::front_flags() const {
+  if (!is_nri_front()) return {"--daemon.listen=" + endpoint()};
+  return {"--daemon.front=nri", "--nri.socket=unix://" + (directory_ / "nri.sock").string()};
 }
 
 int Daemon::end(int signal) { return child_ ? child_->end(signal) : 0; }

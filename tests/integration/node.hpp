@@ -21,6 +21,10 @@ inline constexpr char kImage[] = "topolet.io/story:1";
 /// Asks again until it is so, or until the time is over. For what comes about by itself: exits, repairs.
 bool wait_until(const std::function<bool()>& is_so, std::chrono::seconds deadline = std::chrono::seconds(120));
 
+/// Returns true if topoletd is to hear of containers over NRI, and clients speak with the runtime itself: with
+/// TOPOLET_FRONT=nri, as scripts/conformance sets it together with TOPOLET_NRI_RUNTIME (scripts/private-runtime).
+bool is_nri_front();
+
 /// Why no container can run here; empty when one can.
 std::string why_no_containers();
 
@@ -56,13 +60,16 @@ class Daemon {
   /// Returns its exit code, or 128 + signal.
   int end(int signal);
 
-  std::string endpoint() const { return "unix://" + (directory_ / "topolet.sock").string(); }
+  /// The socket of a kubelet.
+  std::string endpoint() const;
   std::filesystem::path state_db() const { return directory_ / "state" / "state.db"; }
   std::filesystem::path log() const { return directory_ / "topoletd.log"; }
   pid_t pid() const { return child_ ? child_->pid() : 0; }
   std::string log_tail() const;
 
  private:
+  std::vector<std::string> front_flags() const;
+
   std::filesystem::path directory_;
   std::string runtime_endpoint_;
   std::vector<std::string> plugin_flags_;

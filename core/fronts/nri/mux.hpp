@@ -25,6 +25,10 @@ enum class Channel : std::uint32_t {
 /// the connection at a longer one (bufio of Go, in NRI's pkg/net/multiplex). What they send themselves may be longer.
 constexpr std::size_t kMaxFrameBytes = 4096;
 
+/// The most frames of one channel that may arrive before the runtime has read the first one: it closes the connection
+/// when its queue of 256 is full (readQueueLen in NRI's pkg/net/multiplex).
+constexpr std::size_t kMaxUnreadFrames = 255;
+
 /// Appends the bytes to `out` as frames of the channel; none for no bytes.
 void append_frames(Channel channel, std::string_view bytes, std::string& out);
 

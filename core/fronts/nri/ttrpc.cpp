@@ -8,17 +8,17 @@
 namespace topolet::nri {
 namespace {
 
-constexpr std::size_t kHeaderBytes = 10;
 constexpr std::size_t kCallOffset = 4;
 constexpr std::size_t kTypeOffset = 8;
 
 }  // namespace
 
 Status append_message(std::uint32_t call, MessageType type, std::string_view payload, std::string& out) {
-  if (payload.size() > kMaxMessageBytes) {
+  if (payload.size() > kMaxSentBytes) {
     return Error{Code::kResourceExhausted,
-                 fmt::format("a message of {} bytes is not sent to the runtime: NRI has at most {} bytes in one",
-                             payload.size(), kMaxMessageBytes)};
+                 fmt::format("a message of {} bytes is not sent to the runtime: its NRI socket takes at most {} bytes "
+                             "at once",
+                             payload.size(), kMaxSentBytes)};
   }
   append_big_endian(static_cast<std::uint32_t>(payload.size()), out);
   append_big_endian(call, out);
@@ -31,7 +31,7 @@ Status append_message(std::uint32_t call, MessageType type, std::string_view pay
 Status MessageReader::read(std::string_view received, const OnMessage& on_message) {
   pending_.append(received);
   std::size_t begin = 0;
-  while (pending_.size() - begin >= kHeaderBytes) {
+  while (pending_.size() - begin >= kMessageHeaderBytes) {
     const char* const header = pending_.data() + begin;
     const std::size_t length = read_big_endian(header);
     if (length > kMaxMessageBytes) {
@@ -39,12 +39,12 @@ Status MessageReader::read(std::string_view received, const OnMessage& on_messag
                    fmt::format("the runtime sends a message of {} bytes, and NRI has at most {} in one", length,
                                kMaxMessageBytes)};
     }
-    if (pending_.size() - begin - kHeaderBytes < length) break;
+    if (pending_.size() - begin - kMessageHeaderBytes < length) break;
     const std::uint32_t call = read_big_endian(header + kCallOffset);
     const auto type = static_cast<MessageType>(header[kTypeOffset]);
     if (type == MessageType::kRequest || type == MessageType::kResponse)
-      on_message(call, type, pending_.substr(begin + kHeaderBytes, length));
-    begin += kHeaderBytes + length;
+      on_message(call, type, pending_.substr(begin + kMessageHeaderBytes, length));
+    begin += kMessageHeaderBytes + length;
   }
   pending_.erase(0, begin);
   return {};

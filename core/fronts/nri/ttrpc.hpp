@@ -9,16 +9,20 @@
 #include <string_view>
 
 #include "core/base/result.hpp"
+#include "core/fronts/nri/mux.hpp"
 
 namespace topolet::nri {
 
-/// The longest payload. Either side closes the connection at a longer one.
+/// The longest payload that ttrpc reads. Either side closes the connection at a longer one.
 constexpr std::size_t kMaxMessageBytes = 4 << 20;
+constexpr std::size_t kMessageHeaderBytes = 10;
+/// The longest payload that is sent: with its header it fits into the frames that the runtime keeps unread.
+constexpr std::size_t kMaxSentBytes = kMaxUnreadFrames * kMaxFrameBytes - kMessageHeaderBytes;
 
 enum class MessageType : std::uint8_t { kRequest = 1, kResponse = 2 };
 
 /// Appends a message to `out`. `call`: odd, greater than that of the call before, and the same in the response.
-/// RESOURCE_EXHAUSTED, and nothing is appended, if the payload is too long.
+/// RESOURCE_EXHAUSTED, and nothing is appended, if the payload is longer than kMaxSentBytes.
 Status append_message(std::uint32_t call, MessageType type, std::string_view payload, std::string& out);
 
 /// Puts the messages of one channel together from pieces of any size.

@@ -16,6 +16,8 @@ import (
 	"github.com/containerd/nri/pkg/api"
 	"github.com/containerd/nri/pkg/net/multiplex"
 	"github.com/containerd/ttrpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 )
 
 // chunked sends everything in frames of at most so many bytes: the multiplexer makes a frame of each write.
@@ -95,6 +97,33 @@ func call(plugin api.PluginService, length int) error {
 	return nil
 }
 
+// tooLong is more than the multiplexer keeps unread: 256 frames of 4,096 bytes.
+const tooLong = 1100000
+
+// try makes calls on one connection. An answer that is too long must be an error, after which the next call is answered.
+func try(listener net.Listener, frame, length int) error {
+	plugin, end, err := accept(listener, frame)
+	if err != nil {
+		return err
+	}
+	defer end()
+	for range 10 {
+		if length < tooLong {
+			if err := call(plugin, length); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := call(plugin, length); status.Code(err) != codes.ResourceExhausted {
+			return fmt.Errorf("the answer was not refused: %w", err)
+		}
+		if err := call(plugin, 1); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func run(socket string) error {
 	listener, err := net.Listen("unix", socket)
 	if err != nil {
@@ -102,20 +131,13 @@ func run(socket string) error {
 	}
 	failed := false
 	for _, frame := range []int{1, 100, 4096, 4097, 4 << 20} {
-		for _, length := range []int{1, 100, 4000, 4097, 20000, 900000, 4000000} {
-			// A frame of one byte each takes long for so many.
+		for _, length := range []int{1, 100, 4000, 4097, 20000, 900000, 1040000, tooLong} {
+			// Frames of one byte take long for so many.
 			if frame == 1 && length > 20000 {
 				continue
 			}
 			result := "PASS"
-			plugin, end, err := accept(listener, frame)
-			if err == nil {
-				for i := 0; i < 20 && err == nil; i++ {
-					err = call(plugin, length)
-				}
-				end()
-			}
-			if err != nil {
+			if err := try(listener, frame, length); err != nil {
 				result, failed = "FAIL", true
 				fmt.Fprintf(os.Stderr, "frames of %d, answers of %d: %v\n", frame, length, err)
 			}

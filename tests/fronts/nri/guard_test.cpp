@@ -133,7 +133,7 @@ TEST_F(GuardTest, TakesAllPartsOfTheSynchronisation) {
   const Guard guard(directory_.path() / "nri.sock", refuse_all(), std::nullopt, *log_);
   runtime_.accept_plugin();
   lens::SynchronizeRequest part;
-  part.add_pods()->set_id(std::string(1 << 20, 'x'));
+  part.add_pods()->set_id(std::string(1000000, 'x'));
   part.set_more(true);
   lens::SynchronizeResponse response;
   ASSERT_TRUE(response.ParseFromString(runtime_.call("Synchronize", part.SerializeAsString()).value()));

@@ -105,12 +105,17 @@ TEST(Ttrpc, ReadsMessagesInPiecesOfAnySize) {
 
 TEST(Ttrpc, NeitherSendsNorReadsWhatIsTooLong) {
   std::string bytes = "before";
-  const Status sent = append_message(1, MessageType::kResponse, std::string(kMaxMessageBytes + 1, 'x'), bytes);
+  const Status sent = append_message(1, MessageType::kResponse, std::string(kMaxSentBytes + 1, 'x'), bytes);
   ASSERT_FALSE(sent.has_value());
-  EXPECT_EQ(sent.error().message,
-            "a message of 4194305 bytes is not sent to the runtime: NRI has at most 4194304 bytes in one");
+  EXPECT_EQ(
+      sent.error().message,
+      "a message of 1044471 bytes is not sent to the runtime: its NRI socket takes at most 1044470 bytes at once");
   EXPECT_EQ(bytes, "before");
-  EXPECT_TRUE(append_message(1, MessageType::kResponse, std::string(kMaxMessageBytes, 'x'), bytes).has_value());
+  std::string frames;
+  bytes.clear();
+  EXPECT_TRUE(append_message(1, MessageType::kResponse, std::string(kMaxSentBytes, 'x'), bytes).has_value());
+  append_frames(Channel::kPlugin, bytes, frames);
+  EXPECT_EQ(frames.size(), kMaxUnreadFrames * (8 + kMaxFrameBytes));
 
   std::string header;
   append_big_endian(kMaxMessageBytes + 1, header);
