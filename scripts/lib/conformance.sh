@@ -103,7 +103,6 @@ disabled_plugins = ["io.containerd.snapshotter.v1.blockfile", "io.containerd.sna
   path = "$workdir/opt"
 [plugins."io.containerd.shim.v1.manager"]
   socket_dir = "$workdir/shims"
-[plugins."io.containerd.nri.v1.nri"]
 $(nri_of_containerd "$workdir")
 [plugins."io.containerd.cri.v1.images"]
   snapshotter = "$snapshotter"

@@ -8,18 +8,13 @@ nri_required=()
 # topolet's front end, which is tested: cri, or nri.
 kFront=cri
 
-# nri_of_containerd WORKDIR: prints the lines of containerd's configuration.
+# nri_of_containerd WORKDIR: prints the section of containerd's configuration.
 nri_of_containerd() {
   if [[ $nri == off && $kFront == cri ]]; then
-    echo '  disable = true'
+    printf '[plugins."io.containerd.nri.v1.nri"]\n  disable = true\n'
     return
   fi
-  cat <<TOML
-  disable = false
-  socket_path = "$1/nri.sock"
-  plugin_path = "$1/nri/plugins"
-  plugin_config_path = "$1/nri/conf.d"
-TOML
+  nri_section deploy/nri/containerd.toml "$1"
   if ((${#nri_required[@]} > 0)); then
     cat <<TOML
   [plugins."io.containerd.nri.v1.nri".default_validator]
@@ -32,15 +27,10 @@ TOML
 # nri_of_crio WORKDIR: the same of CRI-O's.
 nri_of_crio() {
   if [[ $nri == off && $kFront == cri ]]; then
-    echo 'enable_nri = false'
+    printf '[crio.nri]\nenable_nri = false\n'
     return
   fi
-  cat <<TOML
-enable_nri = true
-nri_listen = "$1/nri.sock"
-nri_plugin_dir = "$1/nri/plugins"
-nri_plugin_config_dir = "$1/nri/conf.d"
-TOML
+  nri_section deploy/nri/crio.conf "$1"
   if ((${#nri_required[@]} > 0)); then
     cat <<TOML
 [crio.nri.default_validator]
@@ -49,6 +39,9 @@ nri_validator_required_plugins = [$(quoted_list "${nri_required[@]}")]
 TOML
   fi
 }
+
+# nri_section FILE WORKDIR: prints what a node gets, with the places below WORKDIR.
+nri_section() { sed -n '/^\[/,$p' "$1" | sed "s|/var/run/nri/|$2/|; s|/opt/nri/|$2/nri/|; s|/etc/nri/|$2/nri/|"; }
 
 quoted_list() {
   local separator='' item

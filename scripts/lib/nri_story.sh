@@ -9,7 +9,13 @@ run_nri() {
   nri_frames
   nri_guard_story containerd
   nri_guard_story crio
-  nri=off kFront=$front
+  kFront=$front
+  if [[ $kFront == nri ]]; then
+    nri_front_story containerd
+    nri_front_story crio
+    nri_front_kill_run
+  fi
+  nri=off
 }
 
 # The runtime's side of NRI's own Go library against topolet's connection: frames and answers of many sizes.
@@ -59,8 +65,10 @@ mode_is() { [[ $(placed "$1") == "$2 "* ]]; }
 holds_nothing() { [[ -z $(placed "$1") ]]; }
 clear_pods() {
   local pod
-  for pod in "$@"; do in_runtime direct remove "$pod" >/dev/null 2>&1 || true; done
-  wait_until 20 holds_none || true
+  for pod in "$@"; do
+    in_runtime direct remove "$pod" >/dev/null 2>&1 || true
+    wait_until 10 holds_nothing "$pod" || true
+  done
 }
 
 guard_alone() {

@@ -135,7 +135,6 @@ signature_policy_dir = "$workdir/crio/policies"
 [crio.network]
 network_dir = "$workdir/cni/net.d"
 plugin_dirs = ["$workdir/cni/bin"]
-[crio.nri]
 $(nri_of_crio "$workdir")
 TOML
   mkdir -p "$workdir/crio/"{policies,exits,attach} "$workdir/cni/"{net.d,bin}
