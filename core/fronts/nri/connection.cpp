@@ -127,7 +127,7 @@ std::optional<ReleasedConnection> Connection::release() {
   ReleasedConnection released;
   for (const auto& [call, bytes] : unanswered_) {
     std::string message;
-    (void)append_message(call, MessageType::kRequest, bytes, message);
+    if (!append_message(call, MessageType::kRequest, bytes, message)) return std::nullopt;
     append_frames(Channel::kPlugin, message, released.unread);
   }
   append_frames(Channel::kPlugin, requests_.pending(), released.unread);
