@@ -206,13 +206,9 @@ Result<std::shared_ptr<const topology::Topology>> machine_of(const Invocation& i
   return topology::discover(options);
 }
 
-void print(const Reservation& reservation, std::size_t online, const config::Options& options,
-           const std::string& file) {
+/// What has the kubelet call topolet, and leave CPUs and memory nodes to it.
+void print_endpoint(const config::Options& options) {
   fmt::print(
-      "# With this the kubelet admits no more than topolet can place with {}.\n"
-      "# Print it again when that file or the machine changes.\n"
-      "apiVersion: kubelet.config.k8s.io/v1beta1\n"
-      "kind: KubeletConfiguration\n"
       "containerRuntimeEndpoint: unix://{}\n"
       "# topolet chooses CPUs and memory nodes, so the kubelet's own managers stay off. If one of them was on, the\n"
       "# kubelet does not start while cpu_manager_state and memory_manager_state in its --root-dir (/var/lib/kubelet)\n"
@@ -221,12 +217,30 @@ void print(const Reservation& reservation, std::size_t online, const config::Opt
       "# move both away, and start it.\n"
       "cpuManagerPolicy: none\n"
       "memoryManagerPolicy: None\n"
-      "topologyManagerPolicy: none\n"
+      "topologyManagerPolicy: none\n",
+      options.daemon.listen);
+}
+
+void print(const Reservation& reservation, std::size_t online, const config::Options& options,
+           const std::string& file) {
+  fmt::print(
+      "# With this the kubelet admits no more than topolet can place with {}.\n"
+      "# Print it again when that file or the machine changes.\n"
+      "apiVersion: kubelet.config.k8s.io/v1beta1\n"
+      "kind: KubeletConfiguration\n",
+      file);
+  if (options.daemon.front == config::Front::kNri) {
+    fmt::print(
+        "# The runtime asks topolet (daemon.front = nri), so that the kubelet goes on calling the runtime. Its own\n"
+        "# managers must be off, which they are by default: what they set would count as the kubelet's word.\n");
+  } else {
+    print_endpoint(options);
+  }
+  fmt::print(
       "# Empty, because the number of CPUs listed here would replace systemReserved.cpu.\n"
       "reservedSystemCPUs: \"\"\n"
       "# What kubeReserved reserves comes on top, so leave out of kubeReserved what is counted here.\n"
-      "systemReserved:\n",
-      file, options.daemon.listen);
+      "systemReserved:\n");
   fmt::print("  # Of {} CPUs online pods can request {}.{}\n", online, online - reservation.cpus,
              reservation.cpu_parts.empty() ? "" : " Not available to them:");
   for (const std::string& part : reservation.cpu_parts) fmt::print("  #   {}\n", part);

@@ -44,6 +44,8 @@ constexpr std::chrono::seconds kCheckAfter{30};
 constexpr std::chrono::milliseconds kStatusAge{2000};
 /// The time that the line waits for the engine, which has answered just before.
 constexpr std::chrono::seconds kStatusPatience{1};
+/// Half of what a runtime waits for an answer over NRI, unless it is configured otherwise.
+constexpr std::chrono::milliseconds kNriDecisionTime{1000};
 constexpr const char* kCgroupRoot = "/sys/fs/cgroup";
 
 std::string read_boot_id() {
@@ -233,7 +235,8 @@ Status Daemon::create_plugins(const plugin::LoadedConfig& setup) {
   plugins_ = std::make_unique<plugin::RunningPlugins>(
       plugin::PolicyThread::Options{
           .deadline = setup.config.options.placement.deadline,
-          .decision_time = setup.config.options.placement.decision_time,
+          .decision_time = is_nri_front() ? std::min(setup.config.options.placement.decision_time, kNriDecisionTime)
+                                          : setup.config.options.placement.decision_time,
           .clock = recorder_ ? recorder_->clock() : Clock(),
           .log = log_,
           .on_quarantine = [audit = audit_outlet_](const auto& plugin,

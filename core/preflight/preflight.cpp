@@ -38,7 +38,15 @@ void check_plugin_dir(Report& report) {
 }
 
 void check_times(Report& report) {
+  constexpr std::chrono::seconds kNriDecisionTime{1};
   const config::PlacementOptions& placement = report.options().placement;
+  if (report.options().daemon.front == config::Front::kNri && placement.decision_time > kNriDecisionTime) {
+    report.warning(
+        "placement.decision-ms",
+        fmt::format("{} is taken as {}: with daemon.front = nri the runtime waits for two seconds in all, and "
+                    "not at all for a plugin that was late",
+                    placement.decision_time.count(), std::chrono::milliseconds(kNriDecisionTime).count()));
+  }
   if (placement.decision_time >= placement.deadline) return;
   report.warning(
       "placement.decision-ms",

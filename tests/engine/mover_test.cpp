@@ -395,5 +395,15 @@ TEST_F(MoverTest, KnowsOfAnOverlapUntilItIsOver) {
   EXPECT_THAT(mover_->overlaps(), IsEmpty());
 }
 
+/// An update on its way to the runtime, which its front can still change.
+TEST_F(MoverTest, LeavesOutOfAnUpdateWhatTheContainerIsNotToHaveAnyMore) {
+  begin({shared("b")});
+  start_converged("b");
+  EXPECT_EQ(mover_->renew("c-b", {CpuSet::range(0, 7), {}}).cpus, CpuSet::range(0, 7));
+  commit(event::CreateAdmitted{guaranteed("a", 1), exclusive_on({0})});
+  EXPECT_EQ(mover_->renew("c-b", {CpuSet::range(0, 7), {}}).cpus, CpuSet::range(1, 7));
+  EXPECT_EQ(mover_->renew("unknown", {CpuSet{3}, {}}).cpus, CpuSet{3});
+}
+
 }  // namespace
 }  // namespace topolet::engine

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "core/cri/messages/lens.pb.h"
+#include "core/engine/converge/cpuset_files.hpp"
 #include "tests/engine/handler_test.hpp"
 
 namespace topolet::engine {
@@ -233,6 +234,105 @@ TEST_F(StartContainerTest, IsPlacedAnewIfItsAllocationEndsWhileItWaits) {
   ASSERT_NE(anew, nullptr);
   EXPECT_EQ(anew->placement.mode, placement::Mode::kShared);
   EXPECT_FALSE(runtime_.container("c-a").cpus().contains(0));
+}
+
+/// A start whose process is made and waits, as NRI tells it. The runtime changes nobody meanwhile.
+class WaitingStart final : public operations::TargetOperation {
+ public:
+  WaitingStart(std::string id, std::int64_t pid) : id_(std::move(id)), pid_(pid) {}
+
+  std::chrono::steady_clock::time_point arrived() const override { return {}; }
+  bool cancelled() const override { return false; }
+  std::optional<std::chrono::milliseconds> patience() const override { return std::chrono::milliseconds(1000); }
+  void pass() override { passed = true; }
+  void answer() override {}
+  void reject(const Error& error) override { rejected = error.message; }
+  const std::string& target() const override { return id_; }
+  std::int64_t waiting_process() const override { return pid_; }
+  void admit(operations::OnOutcome on_outcome) override { outcome = std::move(on_outcome); }
+
+  bool passed = false;
+  std::string rejected;
+  operations::OnOutcome outcome;  ///< once it is admitted
+
+ private:
+  const std::string id_;
+  const std::int64_t pid_;
+};
+
+class WaitingStartTest : public HandlerTest {
+ protected:
+  static constexpr std::int64_t kOwn = 1077;
+  static constexpr std::int64_t kNeighbour = 1088;
+
+  /// `a` is created on CPU 0, which `b` is to leave, whose update the runtime does not carry out.
+  void begin_beside_b() {
+    begin({shared("b")});
+    ScriptedRuntime::Container neighbour = container_of("b");
+    neighbour.pid = kNeighbour;
+    runtime_.put("c-b", neighbour);
+    mover_->open_queue("c-b", desired_cpuset_of(*find("b")));
+    mover_->verify("c-b");
+    loop_.run();
+    kernel_.run_settable(kNeighbour, "/kubepods/c-b", CpuSet::range(0, 7));
+    runtime_.hold();
+    commit(event::CreateAdmitted{guaranteed("a", 1), exclusive_on({0}), {}, false, {}, "c-a"});
+    commit(event::CreateConfirmed{find("a")->workload.key, "c-a", {{0}, {}}});
+    mover_->open_created("c-a", {{0}, {}});
+    loop_.run();
+    kernel_.run_settable(kOwn, "/kubepods/c-a", CpuSet{0});
+  }
+  std::shared_ptr<WaitingStart> start() {
+    auto operation = std::make_shared<WaitingStart>("c-a", kOwn);
+    StartContainer::handle(deps(), operation);
+    loop_.run();
+    return operation;
+  }
+  std::string cpus_of(std::int64_t pid) { return read_cpus(kernel_.directory_of(pid)).value_or(CpuSet()).to_string(); }
+};
+
+TEST_F(WaitingStartTest, HasTheKernelMoveWhoIsOnItsCpus) {
+  begin_beside_b();
+  ASSERT_EQ(find("b")->vacating, CpuSet{0});
+  const auto started = start();
+  EXPECT_EQ(cpus_of(kNeighbour), "1-7");
+  EXPECT_EQ(find("b")->vacating, CpuSet());
+  ASSERT_TRUE(started->outcome) << started->rejected;
+  EXPECT_EQ(find("a")->phase, Phase::kStarting);
+  started->outcome({.kind = operations::Outcome::Kind::kDone, .id = "c-a"});
+  loop_.run();
+  EXPECT_EQ(find("a")->phase, Phase::kRunning);
+}
+
+TEST_F(WaitingStartTest, IsPutWhereItIsToBeByNow) {
+  begin_beside_b();
+  kernel_.run_settable(kOwn, "/kubepods/c-a", CpuSet::range(0, 3));
+  const auto started = start();
+  EXPECT_TRUE(started->outcome) << started->rejected;
+  EXPECT_EQ(cpus_of(kOwn), "0");
+}
+
+TEST_F(WaitingStartTest, IsRejectedWhereSomebodyStays) {
+  begin_beside_b();
+  // The kernel refuses the write.
+  std::filesystem::remove(kernel_.directory_of(kNeighbour) / "cpuset.cpus.effective");
+  std::filesystem::remove(kernel_.directory_of(kNeighbour) / "cpuset.cpus");
+  kernel_.run_on(kNeighbour, CpuSet::range(0, 7));
+  std::filesystem::create_directory(kernel_.directory_of(kNeighbour) / "cpuset.cpus");
+  const auto started = start();
+  EXPECT_FALSE(started->outcome);
+  EXPECT_EQ(started->rejected, "") << "it waits for a while";
+  loop_.advance(seconds(2));
+  EXPECT_FALSE(started->outcome);
+  EXPECT_THAT(started->rejected, HasSubstr("cannot start before its CPUs are set"));
+  EXPECT_EQ(find("a")->phase, Phase::kCreated);
+}
+
+/// What the runtime has in hand may bring it back there.
+TEST_F(WaitingStartTest, WaitsForAnUpdateThatCannotBeChangedAnyMore) {
+  begin_beside_b();
+  mover_->renew("c-b", {CpuSet::range(0, 7), {}});
+  EXPECT_TRUE(start()->outcome) << "what it is to have by now is in the update";
 }
 
 }  // namespace

@@ -44,6 +44,13 @@ void KernelTree::run_in(std::int64_t pid, const std::string& cgroup, const std::
   put_process(pid, cgroup, 'S');
 }
 
+void KernelTree::run_settable(std::int64_t pid, const std::string& cgroup, const CpuSet& cpus) {
+  run_in(pid, cgroup, {{"cpuset.cpus", cpus.to_string()}});
+  const std::filesystem::path effective = cgroup_of(pid) / "cpuset.cpus.effective";
+  std::filesystem::remove(effective);
+  std::filesystem::create_symlink("cpuset.cpus", effective);
+}
+
 void KernelTree::leave_zombie(std::int64_t pid) {
   put_process(pid, "/", 'Z');
   std::filesystem::remove_all(cgroup_of(pid));

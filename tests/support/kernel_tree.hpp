@@ -25,6 +25,10 @@ class KernelTree {
   void run_in(std::int64_t pid, const std::string& cgroup) { put_process(pid, cgroup, 'S'); }
   /// In a cgroup of its own with this path, which has these files.
   void run_in(std::int64_t pid, const std::string& cgroup, const std::map<std::string, std::string>& files);
+  /// In a cgroup of its own with this path, whose CPUs are those that its cpuset.cpus says.
+  void run_settable(std::int64_t pid, const std::string& cgroup, const CpuSet& cpus);
+  /// Returns the directory of its cgroup.
+  std::filesystem::path directory_of(std::int64_t pid) const { return cgroup_of(pid); }
   /// It has died and nobody has reaped it: the kernel moves such processes to the root cgroup.
   void leave_zombie(std::int64_t pid);
   void reap(std::int64_t pid);
