@@ -154,6 +154,10 @@ FROM allocation a CROSS JOIN decided d USING (decision)
 ORDER BY d.pod_namespace, d.pod_name, d.container, d.attempt;
 )sql";
 
+/// Adds where containers were that are being moved and could have stayed. The view `allocation` has all columns of the
+/// table.
+constexpr const char* kColumnsV18 = "ALTER TABLE allocation_row ADD COLUMN moved_from TEXT NOT NULL DEFAULT '';";
+
 }  // namespace
 
 const std::vector<Migration>& migrations() {
@@ -166,6 +170,7 @@ const std::vector<Migration>& migrations() {
       {15, kCompletedV15},
       {16, kColumnsV16},
       {17, fmt::format("{}{}", kColumnsV17, kWholePoolV17)},
+      {18, kColumnsV18},
   };
   return kSteps;
 }

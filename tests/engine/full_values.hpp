@@ -90,13 +90,35 @@ inline Preferred full_preferred() {
   return preferred;
 }
 
+inline MovedFrom full_moved_from() {
+  MovedFrom from;
+  auto& [placement, mems_to_keep, within, nodes, reason, preferred, arrived_cpus, evaluated_cpus, restricted, squeeze,
+         unified, tags, demand, newcomer] = from;
+  placement = full_placement(30);
+  placement.added = {};  // as of what it goes back to
+  mems_to_keep = NodeSet{2};
+  within = CpuSet::range(30, 33);
+  nodes = NodeSet{4};
+  reason = "fitted";
+  preferred = full_preferred();
+  arrived_cpus = CpuSet{34};
+  evaluated_cpus = CpuSet{35};
+  restricted = true;
+  squeeze = Squeeze::kPlaced;
+  unified = {{"memory.high", "4096"}};
+  tags = {{"pools/pool", "large"}};
+  demand = full_demand(3000);
+  newcomer = full_key();
+  return from;
+}
+
 /// `decision` is what a store numbered it.
 inline Allocation full_allocation(std::int64_t number) {
   Allocation allocation;
   auto& [workload, placement, within, vacating, vacating_alone, conflict, phase, phase_since, doubt_since, stopping,
          container_id, generation, decision, reason, preferred, arrived_cpus, evaluated_cpus, restricted, nodes,
          squeeze, seen_on, overlapped, overruled, hand, stuck, quota, unified, adopted, shares_pool_row, mems_to_keep,
-         last_move, widening] = allocation;
+         last_move, widening, moved_from] = allocation;
   workload = full_workload();
   placement = full_placement(4);
   within = CpuSet::range(4, 9);
@@ -146,6 +168,7 @@ inline Allocation full_allocation(std::int64_t number) {
   widened_at = std::chrono::milliseconds(1700000000009);
   use_permille = 950;
   not_before = std::chrono::milliseconds(1700000000010);
+  moved_from = full_moved_from();
   return allocation;
 }
 

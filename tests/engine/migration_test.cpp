@@ -134,6 +134,7 @@ void forget_since_sixteen(Allocation& allocation) {
   allocation.shares_pool_row = false;
   allocation.mems_to_keep = {};
   allocation.widening.reset();
+  allocation.moved_from.reset();
 }
 
 TEST_F(MigrationTest, BringsAnAllocationOfTheFirstVersion) {
@@ -185,6 +186,22 @@ TEST_F(MigrationTest, BringsAnAllocationOfVersionSixteenThatWasNeverMoved) {
   expected.shares_pool_row = false;
   expected.mems_to_keep = {};
   expected.widening.reset();
+  expected.moved_from.reset();
+  expect_same(migrated(), expected);
+}
+
+TEST_F(MigrationTest, BringsAnAllocationOfVersionSeventeenThatIsNotBeingMoved) {
+  make(17);
+  Allocation has_own_row = full_allocation(1);
+  has_own_row.shares_pool_row = false;
+  store::Columns columns = encode(has_own_row);
+  for (auto& [column, value] : columns) {
+    if (column == "cpus" || column == "vacating" || column == "generation") column = "own_" + column;
+  }
+  put("allocation_row", "decision", columns);
+  Allocation expected = stored_allocation();
+  expected.shares_pool_row = false;
+  expected.moved_from.reset();
   expect_same(migrated(), expected);
 }
 

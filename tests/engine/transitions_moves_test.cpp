@@ -292,7 +292,7 @@ TEST_F(MoveForRoom, KeepsCpusThatTheNewcomerGivesUpBeforeItHasLeft) {
 
 TEST_F(MoveForRoom, IsTakenBackWhole) {
   commit(event::CreateWithdrawn{key_of("a"), "neighbours-stuck"});
-  commit(event::ChangeReverted{before_, "why", /*may_be_there=*/true});
+  commit(event::MoveWithdrawn{key_of("b"), "why"});
   EXPECT_EQ(b().placement.cpus.to_string(), "0-1");
   EXPECT_EQ(b().vacating_alone.to_string(), "2-3") << "it may have been told these";
   EXPECT_EQ(ledger_.pool().to_string(), "4-7");
@@ -300,6 +300,76 @@ TEST_F(MoveForRoom, IsTakenBackWhole) {
   commit(event::Converged{key_of("b"), {0, 1}});
   EXPECT_EQ(ledger_.pool().to_string(), "2-7");
   EXPECT_TRUE(b().vacating.empty());
+}
+
+TEST_F(MoveForRoom, SaysWhereItWasUntilItHasLeft) {
+  ASSERT_TRUE(b().moved_from.has_value());
+  EXPECT_EQ(b().moved_from->placement.cpus.to_string(), "0-1");
+  EXPECT_EQ(b().moved_from->newcomer, key_of("a"));
+  commit(event::Converged{key_of("b"), {0, 1}});
+  EXPECT_TRUE(b().moved_from.has_value()) << "it is there yet";
+  commit(event::Converged{key_of("b"), {2, 3}});
+  EXPECT_FALSE(b().moved_from.has_value());
+  commit(event::MoveWithdrawn{key_of("b"), "why"});
+  EXPECT_EQ(b().placement.cpus.to_string(), "2-3") << "it has left";
+}
+
+TEST_F(MoveForRoom, IsForgottenWhenItHasToBeElsewhereOrHasEnded) {
+  const Ledger moving = ledger_;
+  commit(event::Moved{guaranteed("b", 2), exclusive_on({4, 5}), AuditEvent::kReplaced});
+  EXPECT_FALSE(b().moved_from.has_value());
+  ledger_ = moving;
+  commit(event::Exited{key_of("b"), 1});
+  EXPECT_TRUE(ledger_.find(key_of("b")) == nullptr || !b().moved_from.has_value());
+}
+
+TEST_F(MoveForRoom, IsTakenBackWithAllThatItChanged) {
+  Allocation before = before_;
+  commit(event::CreateWithdrawn{key_of("a"), "neighbours-stuck"});
+  commit(event::MoveWithdrawn{key_of("b"), "why"});
+  commit(event::Converged{key_of("b"), {0, 1}});
+  Allocation after = b();
+  after.last_move.reset();
+  after.generation = before.generation;
+  after.decision = before.decision;
+  after.reason = before.reason;
+  EXPECT_EQ(after, before);
+}
+
+/// "s", which shares CPUs 0-3, moves to 4-7 although it could stay.
+TEST(MoveOfItsOwn, KeepsItsNewDemandWhenItIsTakenBack) {
+  Ledger ledger = ledger_of({shared("s", Phase::kRunning, CpuSet::range(0, 3))});
+  const auto commit = [&ledger](const Event& event) {
+    ledger.apply(compute_transition(ledger, {}, std::chrono::milliseconds(1000), event));
+  };
+  const auto s = [&ledger] { return *ledger.find(key_of("s")); };
+  Plan plan;
+  plan.decision.placement.cpus = plan.decision.within = CpuSet::range(4, 7);
+  plan.cause = MoveCause::kCrowd;
+  commit(event::Moved{s().workload, plan, AuditEvent::kReplaced});
+  EXPECT_EQ(s().placement.cpus.to_string(), "4-7");
+  placement::Demand demand = s().workload.demand;
+  demand.cpu_request_milli = 700;
+  commit(event::DemandChanged{key_of("s"), demand, "resized"});
+  commit(event::MoveWithdrawn{key_of("s"), "why"});
+  EXPECT_EQ(s().placement.cpus.to_string(), "0-3");
+  EXPECT_EQ(s().workload.demand.cpu_request_milli, 700);
+  EXPECT_FALSE(s().moved_from.has_value());
+}
+
+/// Its new CPUs have all of the old ones, so that it has nothing to leave.
+TEST(MoveOfItsOwn, IsTakenBackThoughItWouldLeaveNoCpus) {
+  Ledger ledger = ledger_of({shared("s", Phase::kRunning, CpuSet::range(0, 3))});
+  const auto commit = [&ledger](const Event& event) {
+    ledger.apply(compute_transition(ledger, {}, std::chrono::milliseconds(1000), event));
+  };
+  Plan plan;
+  plan.decision.placement.cpus = plan.decision.within = CpuSet::range(0, 7);
+  plan.cause = MoveCause::kCrowd;
+  commit(event::Moved{ledger.find(key_of("s"))->workload, plan, AuditEvent::kReplaced});
+  commit(event::Converged{key_of("s"), CpuSet::range(0, 3)});
+  commit(event::MoveWithdrawn{key_of("s"), "why"});
+  EXPECT_EQ(ledger.find(key_of("s"))->placement.cpus.to_string(), "0-3");
 }
 
 TEST_F(MoveForRoom, LeavesToOthersWhatTheyHaveAloneByNow) {

@@ -48,7 +48,7 @@ class RandomLedger {
     for (const auto& [key, allocation] : ledger().allocations()) keys.push_back(key);
     const placement::ContainerKey key = dice_.one_of(keys);
     const Allocation& allocation = *ledger().find(key);
-    switch (dice_.below(22)) {
+    switch (dice_.below(23)) {
       case 0:
         return event::CreateRefused{key, {Code::kUnknown, "no"}};
       case 1:
@@ -92,6 +92,9 @@ class RandomLedger {
       case 20:
         if (dice_.permille(500)) node_.ledger = stored();
         return event::Restarted{};
+      case 21:
+        if (undo_) return std::nullopt;
+        return event::MoveWithdrawn{key, "it did not work"};
       default:
         return event::CrashHoldExpired{ledger().kept().empty() ? placement::ContainerKey() : ledger().kept().front()};
     }
@@ -128,6 +131,7 @@ class RandomLedger {
     wanted.key = allocation.workload.key;
     Plan plan = placer_.plan(ledger(), wanted);
     if (plan.decision.denied) return std::nullopt;
+    if (dice_.permille(500)) plan.cause = MoveCause::kHeal;
     // If it has nowhere else to go, its former CPUs are no longer kept for it.
     if (dice_.permille(500) && allocation.within.intersects(ledger().pool())) undo_ = allocation;
     return event::Moved{wanted, std::move(plan), AuditEvent::kResized};
@@ -227,6 +231,7 @@ class RandomLedger {
       EXPECT_TRUE(allocation.vacating_alone.is_subset_of(allocation.vacating));
       if (!allocation.is_managed()) {
         EXPECT_TRUE(allocation.vacating.empty());
+        EXPECT_FALSE(allocation.moved_from.has_value());
         continue;
       }
       EXPECT_FALSE(allocation.placement.cpus.empty());

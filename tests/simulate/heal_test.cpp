@@ -77,6 +77,28 @@ TEST(Heal, BringsAContainerTogetherWhenAnotherLeaves) {
   EXPECT_THAT(later.changed[0].reason, HasSubstr(": 1 node instead of 2; numa: "));
 }
 
+/// Whether or not another daemon has begun it.
+TEST(Heal, WithdrawsAMoveThatFails) {
+  for (const int restart_after_s : {0, 1, 5, 15}) {
+    SCOPED_TRACE(restart_after_s);
+    SimulatedNode node(kTwoWideNodes, healing());
+    crowd_with(node);
+    const CpuSet before = cpus_of(node, "wide");
+    node.apply(R"({"op":"stuck","pod":"wide","container":"main"})");
+    remove(node, "a");
+    clock(node);
+    ASSERT_NE(cpus_of(node, "wide"), before);
+    ASSERT_EQ(told_by_runtime(node, "wide"), before);
+    if (restart_after_s > 0) {
+      clock(node, restart_after_s - 1);
+      node.apply(R"({"op":"restart"})");
+    }
+    clock(node, 60);
+    EXPECT_EQ(cpus_of(node, "wide"), before);
+    EXPECT_EQ(told_by_runtime(node, "wide"), before);
+  }
+}
+
 TEST(Heal, LeavesExclusiveContainersByDefault) {
   SimulatedNode node(kTwoWideNodes, {"--plugins.enable=numa"});
   crowd_with(node);

@@ -221,5 +221,36 @@ TEST_F(MadeRoom, OutlivesARestartAtEachCall) {
   }
 }
 
+TEST_F(MadeRoom, IsNotMadeByOneThatDoesNotLeaveWhateverDaemonHasMovedIt) {
+  for (const char* at : {"before-answer", "after-answer", "in-flight"}) {
+    for (int calls = 1; calls <= 6; ++calls) {
+      SCOPED_TRACE(fmt::format("{} {}", at, calls));
+      SimulatedNode node(kTwoNodes, with({"--placement.heal=all"}));
+      fill(node);
+      node.apply(R"({"op":"stuck","pod":"two","container":"main"})");
+      node.apply(fmt::format(R"({{"op":"restart","at":"{}","calls":{}}})", at, calls));
+      const OperationResult three = node.guaranteed("three", 3);
+      node.apply(R"({"op":"clock","advance_s":60})");
+      EXPECT_EQ(three.outcome, "placed") << three.reason;
+      EXPECT_EQ(runs_on(node, "three"), "6-7,14");
+      EXPECT_EQ(runs_on(node, "two"), "4-5");
+      EXPECT_EQ(held_by(node, "two"), "4-5");
+    }
+  }
+}
+
+/// Its kubelet never asks for it again.
+TEST_F(MadeRoom, IsTakenBackWhereTheNewcomerDoesNotCome) {
+  SimulatedNode node(kTwoNodes, with({"--placement.heal=all"}));
+  fill(node);
+  node.apply(R"({"op":"stuck","pod":"two","container":"main"})");
+  node.apply(R"({"op":"restart","at":"before-answer","calls":1,"repeat":false})");
+  node.guaranteed("three", 3);
+  node.apply(R"({"op":"clock","advance_s":1200})");
+  EXPECT_EQ(runs_on(node, "three"), "nothing");
+  EXPECT_EQ(held_by(node, "three"), "nothing");
+  EXPECT_EQ(held_by(node, "two"), "4-5");
+}
+
 }  // namespace
 }  // namespace topolet::simulate

@@ -327,6 +327,12 @@ std::chrono::milliseconds Mover::late_update_time(const std::string& container_i
   return std::chrono::ceil<std::chrono::milliseconds>(started_at_ + kLateUpdates - deps_.clock.steady());
 }
 
+CpuSet Mover::whereabouts(const std::string& container_id) const {
+  const std::optional<CpuSet> observed = deps_.cpusets.container_cpus(container_id);
+  if (!observed || late_update_time(container_id, *observed).count() > 0) return footprints_.of(container_id);
+  return *observed | footprints_.told(container_id);
+}
+
 ApplyResult Mover::note_failed(const Allocation& allocation, const ContainerCpuset& target, const Error& error) {
   const std::string container_id = allocation.container_id;
   const placement::ContainerKey key = allocation.workload.key;
@@ -375,7 +381,7 @@ void Mover::on_converged(const std::string& container_id, const ContainerCpuset&
   // One that is left to the kernel was not told.
   if (allocation == nullptr || allocation->squeeze == Squeeze::kLeftToKernel) return;
   footprints_.set(container_id, applied.cpus);
-  if (allocation->vacating.is_subset_of(applied.cpus)) return;
+  if (allocation->vacating.is_subset_of(applied.cpus) && !allocation->moved_from) return;
   confirm_cpus(container_id, placement::ContainerKey(allocation->workload.key), applied.cpus);
 }
 
@@ -496,7 +502,6 @@ void Mover::commit_move(const Allocation& before, const PlanMove& plan_move,
   const placement::ContainerKey key = before.workload.key;
   const Allocation before_move = *deps_.committer.ledger().find(key);
   const AuditEvent audit_event = plan->audit_event;
-  const bool may_stay = plan->cause.has_value();
   deps_.committer.commit(event::Moved{before.workload, *std::move(plan), audit_event}, [this, key, before_move, done] {
     await_neighbours(key, kNeighboursTimeoutInTurn, [this, before_move, done](const Status& neighbours_gone) {
       if (neighbours_gone) return done(false);
@@ -509,20 +514,6 @@ void Mover::commit_move(const Allocation& before, const PlanMove& plan_move,
                              });
     });
   });
-  if (may_stay) withdraw_unless_taken(before_move);
-}
-
-/// One that could have stayed where it was goes back if its new CPUs cannot be set: nobody else has the old ones yet.
-void Mover::withdraw_unless_taken(const Allocation& before) {
-  const Allocation* moved = deps_.committer.ledger().find(before.workload.key);
-  queues_.when_converged(
-      before.container_id, kNeighboursTimeout, [this, before, decision = moved->decision](const Status& taken) {
-        const Allocation* now = deps_.committer.ledger().find(before.workload.key);
-        const bool is_as_moved = now != nullptr && now->is_bound() && now->decision == decision;
-        if (taken || !is_as_moved) return;
-        deps_.committer.commit(event::ChangeReverted{
-            before, "it could not be moved, and stays where it was: " + taken.error().message, true});
-      });
 }
 
 bool may_be_moved(const Allocation& allocation) {

@@ -72,6 +72,9 @@ class Mover final : public Observer {
   CpuSet footprint(const std::string& container_id) const { return footprints_.of(container_id); }
   /// The part of it that this daemon has told the container, or has seen it on.
   CpuSet told(const std::string& container_id) const { return footprints_.told(container_id); }
+  /// Returns the same for one that waits for others before it is told anything new: what this daemon has told it, and
+  /// where the kernel shows it, unless an update of an earlier run may still bring it elsewhere.
+  CpuSet whereabouts(const std::string& container_id) const;
   /// Somebody else's operation sends the container a set, which sendable() has returned just now.
   void note_sent(const std::string& container_id, const ContainerCpuset& set) {
     footprints_.add(container_id, set.cpus);
@@ -192,7 +195,6 @@ class Mover final : public Observer {
   void try_stuck(const std::string& container_id, const ContainerQueues::OperationDone& done);
   void begin_move(const placement::ContainerKey& key, const PlanMove& plan, const ContainerQueues::OperationDone& done);
   void commit_move(const Allocation& before, const PlanMove& plan, const ContainerQueues::OperationDone& done);
-  void withdraw_unless_taken(const Allocation& before);
   void verify(const std::string& container_id, OverruleWatch::Check check, const std::function<void()>& seen);
   void on_inspected(const std::string& container_id, const operations::ContainerDetail& detail, bool is_newest,
                     OverruleWatch::Check check);

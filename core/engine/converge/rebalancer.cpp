@@ -24,7 +24,8 @@ Rebalancer::Rebalancer(Deps deps)
                    {{[this] { return crowd_planner_.crowded(shared_load_of(deps_.committer.ledger())); },
                      [this](const Allocation& before) { return crowd_planner_.plan_relief(before); }},
                     {[this] { return heal_planner_.healable(); },
-                     [this](const Allocation& before) { return heal_planner_.plan_heal(before); }}}) {
+                     [this](const Allocation& before) { return heal_planner_.plan_heal(before); }}}),
+      move_withdrawals_({deps_.loop, deps_.committer, deps_.mover}) {
   deps_.committer.subscribe(*this);
 }
 
@@ -33,12 +34,14 @@ void Rebalancer::begin() {
   // CPUs may have gone offline while nobody checked.
   vacate_unavailable_cpus();
   regain();
+  move_withdrawals_.begin();
   paced_moves_.begin();
 }
 
 void Rebalancer::on_durable(const Transition& transition) {
   const bool gains = !transition.inventory && !transition.pool.is_subset_of(transition.pool_before);
   if (gains && !transition.is_rollback) schedule_regain();
+  if (has_begun_) move_withdrawals_.on_durable(transition);
   if (has_begun_ && (!transition.changes.empty() || transition.inventory)) paced_moves_.schedule();
 }
 

@@ -8,6 +8,7 @@
 
 #include "core/base/clock.hpp"
 #include "core/engine/converge/heal_report.hpp"
+#include "core/engine/converge/move_withdrawals.hpp"
 #include "core/engine/converge/mover.hpp"
 #include "core/engine/converge/paced_moves.hpp"
 #include "core/engine/planning/crowd_planner.hpp"
@@ -68,6 +69,7 @@ class Rebalancer final : public Observer {
   const CrowdPlanner crowd_planner_;
   const HealPlanner heal_planner_;
   PacedMoves paced_moves_;
+  MoveWithdrawals move_withdrawals_;
   bool has_begun_ = false;
   bool regain_scheduled_ = false;
   std::map<placement::ContainerKey, Retry> retries_;

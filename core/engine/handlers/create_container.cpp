@@ -9,6 +9,7 @@
 
 #include "core/base/log.hpp"
 #include "core/engine/handlers/hidden_values.hpp"
+#include "core/engine/handlers/room_moves.hpp"
 #include "core/engine/planning/crash_hold.hpp"
 #include "core/engine/planning/room_planner.hpp"
 #include "core/engine/planning/zone_and_devices.hpp"
@@ -169,13 +170,11 @@ void CreateContainer::decide() {
   std::optional<Ledger> trial;
   const Ledger& ledger = ledger_without(deps_.ledger(), making_way(superseded), trial);
   Plan plan = this->plan(ledger, began);
-  moved_.clear();
   // Nobody gives up what is kept, nor moves, before it is known what else is free.
   if ((plan.lacks_cpus() || !plan.yielding.empty()) && reconcile_first()) return;
   if (std::optional<Plan> with_room = plan_with_room(ledger, began, plan)) {
     if (reconcile_first()) return;
     plan = *std::move(with_room);
-    moved_ = moved_for_room(deps_.ledger(), plan);
   }
   plan.decision.times.queued = std::chrono::duration_cast<std::chrono::microseconds>(taken_up_ - operation_->arrived());
   plan.decision.times.decide = std::chrono::duration_cast<std::chrono::microseconds>(now() - began);
@@ -296,7 +295,8 @@ void CreateContainer::deny(Code code, const placement::Decision& decision) {
 void CreateContainer::wait_for_neighbours() {
   durable_ = now();
   if (tells_in_answer()) return admit_placed();
-  deps_.mover.await_neighbours(workload_.key, moved_.empty() ? kNeighboursTimeout : kRoomTimeout,
+  waits_for_room_ = is_room_being_made(deps_.ledger(), workload_.key);
+  deps_.mover.await_neighbours(workload_.key, waits_for_room_ ? kRoomTimeout : kNeighboursTimeout,
                                [self = shared_from_this()](const Status& neighbours_gone) {
                                  if (neighbours_gone) return self->admit_placed();
                                  self->neighbours_timed_out(neighbours_gone.error());
@@ -306,12 +306,13 @@ void CreateContainer::wait_for_neighbours() {
 void CreateContainer::neighbours_timed_out(const Error& error) {
   const Error kubelet_error{Code::kUnavailable,
                             "topolet: other containers could not be moved off its CPUs: " + error.message};
-  if (waits_for_room()) return place_without_moves(error);
+  const Allocation* allocation = deps_.ledger().find(workload_.key);
+  const bool is_pending = allocation != nullptr && allocation->phase == Phase::kPending;
+  if (is_pending && waits_for_room_) return place_without_moves(error);
   if (!was_in_doubt_ && may_go_around_neighbours()) return go_around_neighbours();
   if (!was_in_doubt_) return withdraw(kubelet_error, "neighbours-stuck");
   // An earlier try of this create may have made the container.
-  const Allocation* allocation = deps_.ledger().find(workload_.key);
-  if (allocation == nullptr || allocation->phase != Phase::kPending) return operation_->reject(kubelet_error);
+  if (!is_pending) return operation_->reject(kubelet_error);
   deps_.committer.commit(event::CreateLeftInDoubt{workload_.key, {kubelet_error.code, kubelet_error.message}},
                          [self = shared_from_this(), kubelet_error] { self->operation_->reject(kubelet_error); });
 }
@@ -329,25 +330,13 @@ void CreateContainer::go_around_neighbours() {
                          [self = shared_from_this()] { self->start_placing(); });
 }
 
-/// Returns true if those that have not left could have stayed where they are. Before they have, nothing goes to the
-/// runtime: not even a create that is in doubt has made the container, if they were moved for it before a restart.
-bool CreateContainer::waits_for_room() const {
-  const Allocation* allocation = deps_.ledger().find(workload_.key);
-  if (allocation == nullptr || allocation->phase != Phase::kPending) return false;
-  if (!was_in_doubt_) return !moved_.empty();
-  const std::vector<placement::ContainerKey> blocking = deps_.ledger().neighbours_blocking(workload_.key);
-  return std::any_of(blocking.begin(), blocking.end(), [this](const placement::ContainerKey& key) {
-    const Allocation& neighbour = *deps_.ledger().find(key);
-    return neighbour.last_move && neighbour.last_move->cause == MoveCause::kRoom;
-  });
-}
-
-/// Some have not left in time that could have stayed where they are: they do stay there, and it is decided anew.
+/// Some have not left in time that could have stayed where they are: they do stay there, and it is decided anew. Before
+/// they have left, nothing goes to the runtime: not even a create that is in doubt has made the container, if they were
+/// moved for it before a restart.
 void CreateContainer::place_without_moves(const Error& error) {
   may_make_room_ = false;
   deps_.committer.commit(event::CreateWithdrawn{workload_.key, "neighbours-stuck"});
-  withdraw_moves_for_room(deps_, moved_, display_name(workload_), error.message,
-                          [self = shared_from_this()] { self->start_placing(); });
+  withdraw_moves_for_room(deps_, workload_, error.message, [self = shared_from_this()] { self->start_placing(); });
 }
 
 void CreateContainer::admit_placed() {

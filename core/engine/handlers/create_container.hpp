@@ -53,7 +53,6 @@ class CreateContainer : public std::enable_shared_from_this<CreateContainer> {
   void neighbours_timed_out(const Error& error);
   bool may_go_around_neighbours() const;
   void go_around_neighbours();
-  bool waits_for_room() const;
   void place_without_moves(const Error& error);
   void admit_placed();
   void admit(const ContainerCpuset& durable);
@@ -86,7 +85,7 @@ class CreateContainer : public std::enable_shared_from_this<CreateContainer> {
   bool was_in_doubt_ = false;
   bool has_reconciled_ = false;
   bool may_make_room_ = true;          ///< others may be moved for a better place of it
-  std::vector<Allocation> moved_;      ///< those that are, as they were before
+  bool waits_for_room_ = false;        ///< some were, and had not left when it began to wait
   std::uint32_t detours_ = 0;          ///< how often it was decided anew, as others did not leave its CPUs
   std::string reason_suffix_;          ///< for the decision's reason
   std::optional<NodeSet> zone_;        ///< where a scheduler has reserved room for it

@@ -49,12 +49,6 @@ struct HandlerDeps {
 /// in time.
 operations::OnOutcome on_loop(const HandlerDeps& deps, operations::OnOutcome then);
 
-/// Takes back the moves of containers that were to make room for another, of those that have not left in time. `moved`:
-/// as they were before. `for_whom`, `why`: for the reason. `then` runs when they are known not to be on the CPUs where
-/// they were to go, or do not answer.
-void withdraw_moves_for_room(const HandlerDeps& deps, const std::vector<Allocation>& moved, const std::string& for_whom,
-                             const std::string& why, std::function<void()> then);
-
 /// Returns the full id of a container that is known; the id as it came for any other.
 std::string full_container_id(const Ledger& ledger, const std::string& container_id);
 std::string full_sandbox_id(const Ledger& ledger, const std::string& sandbox_id);

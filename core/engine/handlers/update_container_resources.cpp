@@ -3,9 +3,9 @@
 #include <utility>
 #include <variant>
 
+#include "core/engine/handlers/room_moves.hpp"
 #include "core/engine/planning/memory_growth.hpp"
 #include "core/engine/planning/resize.hpp"
-#include "core/engine/planning/room_planner.hpp"
 #include "core/placement/exclusive_claim.hpp"
 
 namespace topolet::engine {
@@ -59,8 +59,6 @@ void UpdateContainerResources::decide(const Allocation& with_environment) {
     deferred_event_ = *std::move(event);
     return admit();
   }
-  moved_.clear();
-  if (const auto* moved = std::get_if<event::Moved>(&*event)) moved_ = moved_for_room(deps_.ledger(), moved->plan);
   deps_.committer.commit(*event, [self = shared_from_this()] { self->wait_for_neighbours(); });
 }
 
@@ -130,11 +128,12 @@ void UpdateContainerResources::wait_for_neighbours() {
   if (gains_nothing()) return admit();
   const auto patience = operation_->patience();
   if (patience && deps_.mover.clear_in_kernel(before_.workload.key)) return admit();
+  waits_for_room_ = is_room_being_made(deps_.ledger(), before_.workload.key);
   deps_.mover.await_neighbours(before_.workload.key, patience.value_or(kNeighboursTimeoutInTurn),
                                [self = shared_from_this()](const Status& neighbours_gone) {
                                  if (neighbours_gone) return self->admit();
                                  const std::string& why = neighbours_gone.error().message;
-                                 if (!self->moved_.empty()) return self->place_without_moves(why);
+                                 if (self->waits_for_room_) return self->place_without_moves(why);
                                  self->revert("other containers could not be moved off its CPUs: " + why, [self, why] {
                                    self->operation_->reject({Code::kUnavailable, "topolet: " + why});
                                    self->operation_done_(true);
@@ -145,12 +144,12 @@ void UpdateContainerResources::wait_for_neighbours() {
 /// Some have not left in time that could have stayed where they are: they do stay there, and it is decided anew.
 void UpdateContainerResources::place_without_moves(const std::string& why) {
   may_make_room_ = false;
-  deps_.committer.commit(event::ChangeReverted{before_, "other containers did not make room in time: " + why});
+  deps_.committer.commit(
+      event::MoveWithdrawn{before_.workload.key, "other containers did not make room in time: " + why});
   // It has not been told what it was to have. Who goes back there would wait for it, and it waits for them in its turn.
-  const CpuSet may_use = deps_.mover.footprint(container_id_);
+  const CpuSet may_use = deps_.mover.whereabouts(container_id_);
   if (!may_use.empty()) deps_.committer.commit(event::Converged{before_.workload.key, may_use}, Urgency::kSoon);
-  withdraw_moves_for_room(deps_, moved_, display_name(before_.workload), why,
-                          [self = shared_from_this()] { self->begin_turn({}); });
+  withdraw_moves_for_room(deps_, before_.workload, why, [self = shared_from_this()] { self->begin_turn({}); });
 }
 
 void UpdateContainerResources::revert(const std::string& why, std::function<void()> then) {

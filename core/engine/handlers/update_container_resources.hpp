@@ -42,7 +42,7 @@ class UpdateContainerResources : public std::enable_shared_from_this<UpdateConta
   const std::string container_id_;
   Allocation before_;
   bool may_make_room_ = true;            ///< others may be moved for a better place of it
-  std::vector<Allocation> moved_;        ///< those that are, as they were before
+  bool waits_for_room_ = false;          ///< some were, and had not left when it began to wait
   std::optional<Event> deferred_event_;  ///< committed only once the runtime has taken the update
   ContainerCpuset sent_;
   ContainerQueues::OperationDone operation_done_;

@@ -490,13 +490,4 @@ Plan with_room_made(const Ledger& ledger, const Placer& placer, std::chrono::mil
   return with ? *std::move(with) : std::move(without);
 }
 
-std::vector<Allocation> moved_for_room(const Ledger& ledger, const Plan& plan) {
-  std::vector<Allocation> moved;
-  for (const Move& move : plan.moves) {
-    const Allocation* allocation = ledger.find(move.workload.key);
-    if (allocation != nullptr && move.cause == MoveCause::kRoom) moved.push_back(*allocation);
-  }
-  return moved;
-}
-
 }  // namespace topolet::engine

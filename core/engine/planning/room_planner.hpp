@@ -52,7 +52,4 @@ class RoomPlanner {
 Plan with_room_made(const Ledger& ledger, const Placer& placer, std::chrono::milliseconds now,
                     const RoomPlanner::Request& request, Plan without);
 
-/// Returns what the containers were that would move to make room, as the ledger has them.
-std::vector<Allocation> moved_for_room(const Ledger& ledger, const Plan& plan);
-
 }  // namespace topolet::engine

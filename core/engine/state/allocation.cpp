@@ -88,6 +88,39 @@ bool was_just_moved(const Allocation& allocation, std::chrono::milliseconds now)
   return since < kBetweenMovesOfOne && since > -kBetweenMovesOfOne;
 }
 
+MovedFrom place_of(const Allocation& allocation) {
+  MovedFrom place;
+  place.placement = allocation.placement;
+  place.placement.added = {};
+  place.mems_to_keep = allocation.mems_to_keep;
+  place.within = allocation.within;
+  place.nodes = allocation.nodes;
+  place.reason = allocation.reason;
+  place.preferred = allocation.preferred;
+  place.arrived_cpus = allocation.arrived_cpus;
+  place.evaluated_cpus = allocation.evaluated_cpus;
+  place.restricted = allocation.restricted;
+  place.squeeze = allocation.squeeze;
+  place.unified = allocation.unified;
+  place.tags = allocation.workload.tags;
+  return place;
+}
+
+void put_back(const MovedFrom& place, Allocation& allocation) {
+  allocation.placement = place.placement;
+  allocation.mems_to_keep = place.mems_to_keep;
+  allocation.within = place.within;
+  allocation.nodes = place.nodes;
+  allocation.reason = place.reason;
+  allocation.preferred = place.preferred;
+  allocation.arrived_cpus = place.arrived_cpus;
+  allocation.evaluated_cpus = place.evaluated_cpus;
+  allocation.restricted = place.restricted;
+  allocation.squeeze = place.squeeze;
+  allocation.unified = place.unified;
+  allocation.moved_from.reset();
+}
+
 std::string_view seen_mode(const Allocation& allocation) {
   if (allocation.is_exclusive()) {
     if (allocation.overruled) return "overruled";

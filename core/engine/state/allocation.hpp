@@ -137,6 +137,27 @@ struct Preferred {
   friend bool operator==(const Preferred&, const Preferred&) = default;
 };
 
+/// Where a container was before a move that it could have done without, until it has left: it goes back there if it
+/// does not.
+struct MovedFrom {
+  placement::Placement placement;  ///< without what was added at its creation
+  NodeSet mems_to_keep;            ///< as in Allocation, as is all that follows up to `unified`
+  CpuSet within;
+  NodeSet nodes;
+  std::string reason;
+  std::optional<Preferred> preferred;
+  CpuSet arrived_cpus;
+  CpuSet evaluated_cpus;
+  bool restricted = false;
+  Squeeze squeeze = Squeeze::kNone;
+  SharedStringMap unified;
+  SharedStringMap tags;                             ///< as in Workload
+  std::optional<placement::Demand> demand;          ///< of one that others make room for, as it is resized
+  std::optional<placement::ContainerKey> newcomer;  ///< for whom it makes room
+
+  friend bool operator==(const MovedFrom&, const MovedFrom&) = default;
+};
+
 /// Stored whole: codec.hpp lists every field. It changes by transitions only.
 struct Allocation {
   placement::Workload workload;    ///< without `env`
@@ -174,6 +195,7 @@ struct Allocation {
   NodeSet mems_to_keep;  ///< of its memory nodes, once its memory has left the others; empty: all of them
   std::optional<LastMove> last_move;
   std::optional<Widening> widening;  ///< shared
+  std::optional<MovedFrom> moved_from;
 
   bool is_exclusive() const { return placement.mode == placement::Mode::kExclusive; }
   /// It had to leave CPUs of its own, and returns to them when it can.
@@ -221,6 +243,11 @@ struct Allocation {
 /// Returns true if it was moved so short a time ago that it is left alone, unless it must move. `now`: wall clock. A
 /// clock that was set back does not hold a container for longer than kBetweenMovesOfOne.
 bool was_just_moved(const Allocation& allocation, std::chrono::milliseconds now);
+
+/// Returns where the container is, for a move that may be taken back.
+MovedFrom place_of(const Allocation& allocation);
+/// Has the container there again. Its demand and its tags stay as they are.
+void put_back(const MovedFrom& place, Allocation& allocation);
 
 /// Returns the mode that was observed: "exclusive" only if it has its CPUs for itself. If it was given them so and that
 /// is not true now, it is "overruled", "drifted" (it runs elsewhere), or "overlapped" (others run there); otherwise the

@@ -150,6 +150,69 @@ void read(const Json& json, Widening& widening) {
   widening.not_before = std::chrono::milliseconds(json.at("not_before_ms").get<std::int64_t>());
 }
 
+Json json_of(const placement::ContainerKey& key) {
+  return {{"pod_uid", key.pod_uid}, {"container", key.name}, {"attempt", key.attempt}, {"sandbox_id", key.sandbox_id}};
+}
+
+void read(const Json& json, placement::ContainerKey& key) {
+  json.at("pod_uid").get_to(key.pod_uid);
+  json.at("container").get_to(key.name);
+  json.at("attempt").get_to(key.attempt);
+  json.at("sandbox_id").get_to(key.sandbox_id);
+}
+
+template <class T>
+Json json_of_optional(const std::optional<T>& value) {
+  return value ? json_of(*value) : Json();
+}
+
+template <class T>
+void read_optional(const Json& json, const char* name, std::optional<T>& value) {
+  if (const Json& stored = json.at(name); !stored.is_null()) read(stored, value.emplace());
+}
+
+SharedStringMap::Map map_of(const SharedStringMap& map) { return map; }
+
+Json json_of(const MovedFrom& from) {
+  return {{"mode", to_string(from.placement.mode)},
+          {"cpus", from.placement.cpus.to_string()},
+          {"withheld", from.placement.withheld.to_string()},
+          {"mems", from.placement.mems.to_string()},
+          {"mems_to_keep", from.mems_to_keep.to_string()},
+          {"within", from.within.to_string()},
+          {"nodes", from.nodes.to_string()},
+          {"reason", from.reason},
+          {"preferred", json_of_optional(from.preferred)},
+          {"arrived_cpus", from.arrived_cpus.to_string()},
+          {"evaluated_cpus", from.evaluated_cpus.to_string()},
+          {"restricted", from.restricted},
+          {"squeezed", to_string(from.squeeze)},
+          {"unified", map_of(from.unified)},
+          {"tags", map_of(from.tags)},
+          {"demand", json_of_optional(from.demand)},
+          {"newcomer", json_of_optional(from.newcomer)}};
+}
+
+void read(const Json& json, MovedFrom& from) {
+  read_name(json.at("mode").get<std::string>(), kModes, from.placement.mode);
+  read_set(json, "cpus", from.placement.cpus);
+  read_set(json, "withheld", from.placement.withheld);
+  read_set(json, "mems", from.placement.mems);
+  read_set(json, "mems_to_keep", from.mems_to_keep);
+  read_set(json, "within", from.within);
+  read_set(json, "nodes", from.nodes);
+  json.at("reason").get_to(from.reason);
+  read_optional(json, "preferred", from.preferred);
+  read_set(json, "arrived_cpus", from.arrived_cpus);
+  read_set(json, "evaluated_cpus", from.evaluated_cpus);
+  json.at("restricted").get_to(from.restricted);
+  read_name(json.at("squeezed").get<std::string>(), kSqueezes, from.squeeze);
+  from.unified = json.at("unified").get<SharedStringMap::Map>();
+  from.tags = json.at("tags").get<SharedStringMap::Map>();
+  read_optional(json, "demand", from.demand);
+  read_optional(json, "newcomer", from.newcomer);
+}
+
 Json json_of(const Stuck& stuck) {
   return {{"cpus", stuck.cpus.to_string()},
           {"why", stuck.why},

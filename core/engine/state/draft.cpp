@@ -240,6 +240,7 @@ void Draft::return_displaced() {
     }
     const Preferred preferred = *std::exchange(allocation.preferred, std::nullopt);
     allocation.last_move = LastMove{transition_.wall_time, MoveCause::kReturn};
+    allocation.moved_from.reset();
     allocation.placement.mode = preferred.placement.mode;
     allocation.placement.cpus = allocation.within = allocation.evaluated_cpus = preferred.within;
     allocation.widening.reset();
@@ -458,6 +459,7 @@ void Draft::update_vacating(bool pool_is_known) {
     Allocation& after = *change.after;
     if (!after.is_managed()) {
       after.vacating = after.vacating_alone = {};
+      after.moved_from.reset();
       continue;
     }
     if (change.before && change.before->is_managed()) after.vacating |= change.before->placement.cpus;

@@ -152,6 +152,12 @@ struct ChangeReverted {
   std::string reason;
   bool may_be_there = false;  ///< it may have been told its new CPUs: nobody has those before it has left them
 };
+/// A move that the container could have done without is taken back, if it has not left the CPUs that it had before:
+/// all is as Allocation::moved_from has it again. Nobody has CPUs that it may have been told before it has left them.
+struct MoveWithdrawn {
+  placement::ContainerKey key;
+  std::string reason;
+};
 /// The runtime and the kernel have it on `cpus`, and on no others.
 struct Converged {
   placement::ContainerKey key;
@@ -310,17 +316,16 @@ struct AuditOnly {
 
 }  // namespace event
 
-using Event =
-    std::variant<event::CreateAdmitted, event::Denied, event::CreateRetried, event::CreateConfirmed,
-                 event::CreateRefused, event::CreateLeftInDoubt, event::CreateWithdrawn, event::CreateDiscovered,
-                 event::DoubtExpired, event::StartRequested, event::StartConfirmed, event::StartRefused,
-                 event::StartLeftInDoubt, event::StopRequested, event::StopRefused, event::Exited, event::Ended,
-                 event::PodStopped, event::PodRemoved, event::PodSeen, event::PodForgotten, event::DemandChanged,
-                 event::Moved, event::MemoryMoved, event::ChangeReverted, event::Converged, event::Drifted,
-                 event::SeenInKernel, event::SetByPlugin, event::FoundStuck, event::CameLoose, event::Overlapped,
-                 event::Adopted, event::FoundForeign, event::PodConfined, event::PodQuotaDropped, event::Evaluated,
-                 event::HomesWidened, event::MachineChanged, event::CrashHoldExpired, event::Restarted, event::ClockSet,
-                 event::AuditOnly, event::SetupChanged, event::CapacityReported, event::CapacityCleared,
-                 event::CapacityTimePassed, event::KubeletStatic, event::RestEnded, event::WaitingExpired>;
+using Event = std::variant<
+    event::CreateAdmitted, event::Denied, event::CreateRetried, event::CreateConfirmed, event::CreateRefused,
+    event::CreateLeftInDoubt, event::CreateWithdrawn, event::CreateDiscovered, event::DoubtExpired,
+    event::StartRequested, event::StartConfirmed, event::StartRefused, event::StartLeftInDoubt, event::StopRequested,
+    event::StopRefused, event::Exited, event::Ended, event::PodStopped, event::PodRemoved, event::PodSeen,
+    event::PodForgotten, event::DemandChanged, event::Moved, event::MemoryMoved, event::ChangeReverted,
+    event::MoveWithdrawn, event::Converged, event::Drifted, event::SeenInKernel, event::SetByPlugin, event::FoundStuck,
+    event::CameLoose, event::Overlapped, event::Adopted, event::FoundForeign, event::PodConfined,
+    event::PodQuotaDropped, event::Evaluated, event::HomesWidened, event::MachineChanged, event::CrashHoldExpired,
+    event::Restarted, event::ClockSet, event::AuditOnly, event::SetupChanged, event::CapacityReported,
+    event::CapacityCleared, event::CapacityTimePassed, event::KubeletStatic, event::RestEnded, event::WaitingExpired>;
 
 }  // namespace topolet::engine

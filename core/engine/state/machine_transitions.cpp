@@ -35,6 +35,7 @@ void MachineTransitions::change(const event::MachineChanged& event) {
     Allocation after = *before;
     after.reason = fmt::format("it may use {} too, available again", named("CPU", within - before->within));
     after.within = within;
+    after.moved_from.reset();
     AuditEntry audit = audit_with_code(AuditEvent::kReplaced, after.reason, placement::reason_code::kCpusAvailable);
     draft_.put(std::move(after), std::move(audit));
   }

@@ -36,6 +36,12 @@ std::uint32_t size_of(const Allocation& allocation, const CpuInventory& inventor
   return static_cast<std::uint32_t>((allocation.dedicated_cpus() - inventory.isolated).size());
 }
 
+/// Others that could stay where they are make room for it.
+bool needs_room(const Plan& plan) {
+  return std::any_of(plan.moves.begin(), plan.moves.end(),
+                     [](const Move& move) { return move.cause == MoveCause::kRoom; });
+}
+
 /// One function an event, each of which writes down what it changes.
 class Transitions {
  public:
@@ -69,6 +75,7 @@ class Transitions {
   void operator()(const event::Moved& event);
   void operator()(const event::MemoryMoved& event);
   void operator()(const event::ChangeReverted& event);
+  void operator()(const event::MoveWithdrawn& event);
   void operator()(const event::Converged& event);
   void operator()(const event::Drifted& event) { observations_.note_drift(event); }
   void operator()(const event::SeenInKernel& event) { observations_.note_seen_in_kernel(event); }
@@ -104,9 +111,10 @@ class Transitions {
   Allocation allocation_for(const placement::Workload& workload, const Plan& plan) const;
   NodeSet nodes_of(const placement::Decision& decision) const;
   void grow_memory_nodes(const Allocation& before, Allocation& after) const;
-  void apply_moves(const Plan& plan);
+  void apply_moves(const Plan& plan, const placement::ContainerKey& newcomer);
   void keep_pod_nodes(const placement::Workload& workload, const NodeSet& nodes);
   void move_pod(const placement::Workload& workload, const NodeSet& nodes);
+  void revert(const Allocation& now, const Allocation& before, const std::string& reason, bool may_be_there);
   void note_sizes(Transition& transition) const;
   void end_sandbox(const std::string& sandbox_id, const char* cause);
   void end_waiting(const std::string& sandbox_id);
@@ -159,6 +167,7 @@ Allocation Transitions::allocation_for(const placement::Workload& workload, cons
   after.arrived_cpus = plan.arrived_cpus;
   after.widening.reset();
   after.squeeze = plan.squeeze;
+  after.moved_from.reset();
   if (plan.squeeze != Squeeze::kLeftToKernel) after.nodes = nodes_of(decision);
   if (plan.cause) after.last_move = LastMove{now_, *plan.cause};
   return after;
@@ -186,7 +195,7 @@ NodeSet Transitions::nodes_of(const placement::Decision& decision) const {
   return nodes.empty() ? decision.nodes : nodes;
 }
 
-void Transitions::apply_moves(const Plan& plan) {
+void Transitions::apply_moves(const Plan& plan, const placement::ContainerKey& newcomer) {
   for (const placement::ContainerKey& key : plan.yielding) draft_.end(key, "yielded");
   for (const Move& move : plan.moves) {
     const Allocation* before = draft_.find(move.workload.key);
@@ -207,6 +216,10 @@ void Transitions::apply_moves(const Plan& plan) {
       after.vacating_alone &= ledger_.inventory().allowed;
     }
     if (move.cause) after.last_move = LastMove{now_, *move.cause};
+    if (move.cause == MoveCause::kRoom && before != nullptr) {
+      after.moved_from = place_of(*before);
+      after.moved_from->newcomer = newcomer;
+    }
     draft_.put(std::move(after), audit_of(move.decision, AuditEvent::kReplaced));
   }
 }
@@ -216,7 +229,7 @@ void Transitions::operator()(const event::CreateAdmitted& event) {
   draft_.set_cause(key);
   for (const placement::ContainerKey& earlier : event.superseded) draft_.end(earlier, "superseded");
   ends_.note_made(event.workload);
-  apply_moves(event.plan);
+  apply_moves(event.plan, key);
   std::optional<std::int64_t> supersedes;
   // Taken over from the attempt before.
   if (const Allocation* kept = ledger_.find_kept(key); kept != nullptr && draft_.find(key) == nullptr) {
@@ -440,6 +453,7 @@ void Transitions::operator()(const event::DemandChanged& event) {
     return draft_.put(std::move(after),
                       audit_with_code(AuditEvent::kResized, event.reason, reason_code::kDemandChanged));
   after.placement.mems = event.on_memory->placement.mems;
+  after.moved_from.reset();
   grow_memory_nodes(*before, after);
   placement::take_over_notes(*event.on_memory, after.workload);
   after.unified = with_files(after.unified, event.on_memory->unified);
@@ -455,7 +469,7 @@ void Transitions::operator()(const event::Moved& event) {
   const Allocation* before = draft_.find(event.workload.key);
   if (before == nullptr) return;
   draft_.set_cause(event.workload.key);
-  apply_moves(event.plan);
+  apply_moves(event.plan, event.workload.key);
   if (event.plan.cause) move_pod(event.workload, event.plan.decision.nodes);
   Allocation after = allocation_for(event.workload, event.plan);
   const bool stays_alone = after.is_exclusive();
@@ -469,6 +483,8 @@ void Transitions::operator()(const event::Moved& event) {
   if (stays_alone) after.vacating_alone -= after.placement.cpus;
   if (!stays_alone) after.placement.cpus -= after.vacating_alone;
   after.vacating |= before->placement.cpus | after.vacating_alone;
+  if (event.plan.cause || needs_room(event.plan)) after.moved_from = place_of(*before);
+  if (needs_room(event.plan)) after.moved_from->demand = before->workload.demand;
   draft_.put(std::move(after), audit_of(event.plan.decision, event.audit_event));
 }
 
@@ -483,55 +499,69 @@ void Transitions::operator()(const event::MemoryMoved& event) {
   draft_.put(std::move(after), std::move(audit));
 }
 
-/// Others keep what they were given meanwhile. A container that had some of it exclusively does not go back now, but
-/// when it can.
 void Transitions::operator()(const event::ChangeReverted& event) {
   const Allocation& before = event.before;
   const Allocation* now = draft_.find(before.workload.key);
   if (now == nullptr || !now->is_bound() || now->decision == before.decision) return;
+  revert(*now, before, event.reason, event.may_be_there);
+}
+
+void Transitions::operator()(const event::MoveWithdrawn& event) {
+  const Allocation* now = draft_.find(event.key);
+  if (now == nullptr || !now->is_bound() || !now->moved_from) return;
+  const MovedFrom& from = *now->moved_from;
+  Allocation before = *now;
+  put_back(from, before);
+  before.conflict = false;
+  before.workload.tags = from.tags;
+  if (from.demand) before.workload.demand = *from.demand;
+  // Those that it had left to others before, and has not left yet.
+  before.vacating_alone -= before.dedicated_cpus();
+  if (!from.newcomer && !from.demand) move_pod(now->workload, from.nodes);
+  // One that is resized is told its new CPUs when the others have left.
+  revert(Allocation(*now), before, event.reason, /*may_be_there=*/!from.demand);
+}
+
+/// Others keep what they were given meanwhile. A container that had some of it exclusively does not go back now, but
+/// when it can.
+void Transitions::revert(const Allocation& now, const Allocation& before, const std::string& reason,
+                         bool may_be_there) {
   draft_.mark_rollback();
   const CpuSet taken = ledger_.dedicated_to_others(before.workload.key);
-  Allocation after = *now;
-  if (!now->conflict) after.workload = before.workload;
+  Allocation after = now;
+  after.moved_from.reset();
+  if (!now.conflict) after.workload = before.workload;
   if (before.is_exclusive() && before.placement.cpus.intersects(taken)) {
-    if (!now->preferred) after.preferred = Preferred{before.placement, before.within, {}, false};
+    if (!now.preferred) after.preferred = Preferred{before.placement, before.within, {}, false};
     return draft_.put(std::move(after),
-                      audit_with_code(now->conflict ? AuditEvent::kConflict : AuditEvent::kReplaced,
-                                      event.reason + "; by now other containers hold CPUs that it had exclusively",
+                      audit_with_code(now.conflict ? AuditEvent::kConflict : AuditEvent::kReplaced,
+                                      reason + "; by now other containers hold CPUs that it had exclusively",
                                       reason_code::kReverted));
   }
+  put_back(place_of(before), after);
   after.workload = before.workload;
-  after.placement = before.placement;
-  after.mems_to_keep = before.mems_to_keep;
   after.placement.withheld -= taken;
-  after.within = before.within;
   after.conflict = before.conflict;
-  after.reason = before.reason;
-  after.preferred = before.preferred;
-  after.arrived_cpus = before.arrived_cpus;
-  after.evaluated_cpus = before.evaluated_cpus;
-  after.restricted = before.restricted;
   after.widening = before.widening;
-  after.nodes = before.nodes;
-  after.squeeze = before.squeeze;
-  after.unified = before.unified;
   after.vacating |= before.vacating;
   after.vacating_alone = before.vacating_alone - taken;
-  if (event.may_be_there && now->is_exclusive()) {
-    after.vacating |= now->placement.cpus;
-    after.vacating_alone |= (now->placement.cpus - after.placement.cpus - taken) & ledger_.inventory().allowed;
+  if (may_be_there && now.is_exclusive()) {
+    after.vacating |= now.placement.cpus;
+    after.vacating_alone |= (now.placement.cpus - after.placement.cpus - taken) & ledger_.inventory().allowed;
   }
-  draft_.put(std::move(after), audit_with_code(before.conflict ? AuditEvent::kConflict : AuditEvent::kReplaced,
-                                               event.reason, reason_code::kReverted));
+  draft_.put(std::move(after), audit_with_code(before.conflict ? AuditEvent::kConflict : AuditEvent::kReplaced, reason,
+                                               reason_code::kReverted));
 }
 
 void Transitions::operator()(const event::Converged& event) {
   const Allocation* before = draft_.find(event.key);
-  if (before == nullptr || before->vacating.empty()) return;
+  if (before == nullptr || (before->vacating.empty() && !before->moved_from)) return;
   Allocation after = *before;
   after.vacating &= event.cpus;
   after.vacating_alone &= event.cpus;
-  if (after.vacating == before->vacating) return;
+  const bool has_left = after.vacating.empty() && !before->vacating.empty();
+  if (has_left || event.cpus == before->placement.cpus) after.moved_from.reset();
+  if (after == *before) return;
   if (after.vacating_alone == before->vacating_alone) return draft_.put(std::move(after));
   draft_.put(std::move(after),
              audit_with_code(before->conflict ? AuditEvent::kConflict : AuditEvent::kReplaced,
@@ -544,7 +574,7 @@ void Transitions::operator()(const event::Adopted& event) {
   if (const Allocation* own = ledger_.find_kept(event.workload.key); own != nullptr)
     draft_.end(placement::ContainerKey(own->workload.key), "superseded");
   ends_.note_made(event.workload);
-  apply_moves(event.plan);
+  apply_moves(event.plan, event.workload.key);
   placement::Workload workload = event.workload;
   const Allocation* before = draft_.find(workload.key);
   const bool is_known = before != nullptr && !before->is_kept();
