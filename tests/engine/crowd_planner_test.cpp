@@ -1,5 +1,4 @@
 #include "core/engine/planning/crowd_planner.hpp"
-#include "core/placement/decide.hpp"
 
 #include <gmock/gmock.h>
 
@@ -7,8 +6,7 @@
 #include <functional>
 #include <set>
 
-#include "tests/engine/crowds.hpp"
-#include "tests/support/dice.hpp"
+#include "tests/engine/better_place_test.hpp"
 
 namespace topolet::engine {
 namespace {
@@ -20,24 +18,10 @@ using ::testing::StartsWith;
 const CpuSet kNode0 = CpuSet::range(0, 3);
 const CpuSet kNode1 = CpuSet::range(4, 7);
 
-class CrowdPlannerTest : public ::testing::Test {
+class CrowdPlannerTest : public BetterPlaceTest {
  protected:
-  Placer placer_with(std::vector<placement::Vote> votes) const {
-    return Placer({topology_,
-                   placement::make_candidates(*topology_, topology_->allowed),
-                   {},
-                   [votes](const auto& request, const placement::PlacementRules& rules) {
-                     return decide(*request, rules, votes);
-                   }});
-  }
   std::vector<std::string> crowded(const Ledger& ledger) const {
-    std::vector<std::string> names;
-    const CrowdPlanner planner(ledger, placer_);
-    for (const placement::ContainerKey& key : planner.crowded(shared_load_of(ledger))) names.push_back(key.name);
-    return names;
-  }
-  static const Allocation& of(const Ledger& ledger, const std::string& name) {
-    return *ledger.find(besteffort(name).key);
+    return names(CrowdPlanner(ledger, placer_).crowded(shared_load_of(ledger)));
   }
   std::optional<Plan> relief(const Ledger& ledger, const std::string& name) const {
     return CrowdPlanner(ledger, placer_).plan_relief(of(ledger, name)).plan;
@@ -49,9 +33,8 @@ class CrowdPlannerTest : public ::testing::Test {
     return ledger_of(std::move(allocations));
   }
 
-  const std::shared_ptr<const topology::Topology> topology_ = testing::machine("node:2 core:4 pu:1");
   const std::shared_ptr<LeastAskedPolicy> least_ = std::make_shared<LeastAskedPolicy>();
-  const Placer placer_ = placer_with({{.policy = least_}});
+  const Placer placer_ = placer_with(topology_, {{.policy = least_}});
 };
 
 TEST_F(CrowdPlannerTest, FindsWhoSharesTooFewCpus) {
@@ -88,19 +71,11 @@ TEST_F(CrowdPlannerTest, TakesFirstWhoseMoveRelievesMost) {
 }
 
 TEST_F(CrowdPlannerTest, LeavesOutWhoMayNotBeMovedNow) {
-  const std::vector<std::function<void(Allocation&)>> changes = {
-      [](Allocation& a) { a.workload.kubelet_cpus = kNode0; },
-      [](Allocation& a) { a.conflict = true; },
-      [](Allocation& a) { a.stopping = true; },
-      [](Allocation& a) { a.vacating = {5}; },
-      [](Allocation& a) { a.squeeze = Squeeze::kPlaced; },
-      [](Allocation& a) { a.phase = Phase::kStarting; },
-      [](Allocation& a) { a.phase = Phase::kInDoubt; },
-      [](Allocation& a) {
-        a.workload.settings = std::map<std::string, std::string>{{"cpus", "none"}};
-      },
-      [](Allocation& a) { a.workload.demand.cpu_request_milli = 0; },
-  };
+  std::vector<std::function<void(Allocation&)>> changes = obstacles();
+  changes.emplace_back([](Allocation& a) {
+    a.workload.settings = std::map<std::string, std::string>{{"cpus", "none"}};
+  });
+  changes.emplace_back([](Allocation& a) { a.workload.demand.cpu_request_milli = 0; });
   EXPECT_THAT(crowded(on_two_cpus({asking("a", 3000, kNode0)})), ElementsAre("a"));
   for (std::size_t i = 0; i < changes.size(); ++i) {
     SCOPED_TRACE(i);
@@ -142,7 +117,7 @@ TEST_F(CrowdPlannerTest, TakesNobodyAwayFromWhereAPolicyWantsIt) {
   for (const auto& [preference, moves] : {std::pair{10, true}, {11, false}}) {
     const auto beside_device =
         std::make_shared<FixedPolicy>(std::vector<std::pair<NodeSet, std::int32_t>>{{{0}, preference}, {{1}, 0}});
-    const Placer placer = placer_with({{.policy = least_, .weight = 100}, {.policy = beside_device}});
+    const Placer placer = placer_with(topology_, {{.policy = least_, .weight = 100}, {.policy = beside_device}});
     EXPECT_EQ(CrowdPlanner(ledger, placer).plan_relief(of(ledger, "a")).plan.has_value(), moves) << preference;
     Allocation with_device = of(ledger, "a");
     with_device.workload.devices = {"/dev/x"};
@@ -159,18 +134,13 @@ TEST_F(CrowdPlannerTest, MovesNobodyWhileItIsNotKnownWhatAPolicyThinks) {
       SCOPED_TRACE(static_cast<int>(asks) * 10 + (loses_vote ? 1 : 0));
       std::size_t asked = 0;
       const std::size_t last = asks == Asks::kOnce ? 1 : 2;
-      const Placer placer({topology_,
-                           placement::make_candidates(*topology_, topology_->allowed),
-                           {},
-                           [&, least = least_](const auto& request, const placement::PlacementRules& rules) {
-                             placement::Decision decision = decide(*request, rules, {{.policy = least}});
-                             if (asks == Asks::kAlsoOfPresentPlace) decision.verdicts.dropped = {"least: a wish"};
-                             if (asks == Asks::kAlsoOfBothPlaces && asked == 0) {
-                               std::erase_if(decision.verdicts.best, [](const auto& row) { return row.nodes == "0"; });
-                             }
-                             if (++asked == last && loses_vote) decision.lost_votes = {"least"};
-                             return decision;
-                           }});
+      const Placer placer = placer_with(topology_, {{.policy = least_}}, {}, [&](placement::Decision& decision) {
+        if (asks == Asks::kAlsoOfPresentPlace) decision.verdicts.dropped = {"least: a wish"};
+        if (asks == Asks::kAlsoOfBothPlaces && asked == 0) {
+          std::erase_if(decision.verdicts.best, [](const auto& row) { return row.nodes == "0"; });
+        }
+        if (++asked == last && loses_vote) decision.lost_votes = {"least"};
+      });
       const BetterPlace relief = CrowdPlanner(ledger, placer).plan_relief(of(ledger, "a"));
       EXPECT_EQ(asked, last);
       EXPECT_EQ(relief.plan.has_value(), !loses_vote);
@@ -205,16 +175,9 @@ TEST_F(CrowdPlannerTest, NeverMovesBackAndForth) {
   for (std::uint64_t seed = 1; seed <= 300; ++seed) {
     SCOPED_TRACE(seed);
     testing::Dice dice(seed);
-    // A policy may score a place in any way.
-    std::vector<std::pair<NodeSet, std::int32_t>> scores;
-    for (const placement::Candidate& candidate : candidates) {
-      scores.emplace_back(candidate.nodes, static_cast<std::int32_t>(dice.below(40)));
-    }
-    std::vector<placement::Vote> votes = {{.policy = std::make_shared<FixedPolicy>(scores)}};
+    std::vector<placement::Vote> votes = {{.policy = whimsical(dice, candidates, 40)}};
     if (dice.permille(500)) votes.push_back({.policy = least_});
-    const Placer placer({four_nodes, candidates, {}, [votes](const auto& request, const auto& rules) {
-                           return decide(*request, rules, votes);
-                         }});
+    const Placer placer = placer_with(four_nodes, votes);
     std::vector<Allocation> allocations = {
         exclusive("x", CpuSet::range(0, static_cast<std::uint32_t>(dice.below(12))))};
     const std::uint64_t containers = 3 + dice.below(10);
@@ -224,27 +187,21 @@ TEST_F(CrowdPlannerTest, NeverMovesBackAndForth) {
           asking(name, static_cast<std::int64_t>(250 * dice.below(20)), dice.one_of(candidates).cpus));
     }
     Ledger ledger = ledger_of(allocations, {}, {four_nodes->allowed, {}, {}});
-    std::set<std::vector<SharedLoad::Load>> seen = {profile_of(ledger)};
-    const auto move_one = [&] {
+    auto profile = profile_of(ledger);
+    std::set<std::vector<SharedLoad::Load>> seen = {profile};
+    const auto next = [&]() -> std::optional<std::pair<Allocation, Plan>> {
       const CrowdPlanner planner(ledger, placer);
       for (const placement::ContainerKey& key : planner.crowded(shared_load_of(ledger))) {
-        const std::optional<Plan> plan = planner.plan_relief(*ledger.find(key)).plan;
-        if (!plan) continue;
-        Allocation moved = *ledger.find(key);
-        moved.placement = plan->decision.placement;
-        moved.within = plan->decision.within;
-        moved.nodes = plan->decision.nodes;
-        const auto before = profile_of(ledger);
-        ledger.assume(std::move(moved));
-        EXPECT_LT(profile_of(ledger), before);
-        EXPECT_TRUE(seen.insert(profile_of(ledger)).second);
-        return true;
+        std::optional<Plan> plan = planner.plan_relief(*ledger.find(key)).plan;
+        if (plan) return std::pair(*ledger.find(key), *std::move(plan));
       }
-      return false;
+      return std::nullopt;
     };
-    std::size_t count = 0;
-    while (move_one()) ASSERT_LE(++count, 100U);
-    moves += count;
+    moves += move_all(ledger, next, [&](const Allocation& /*before*/, const Plan& /*plan*/) {
+      const auto before = std::exchange(profile, profile_of(ledger));
+      EXPECT_LT(profile, before);
+      EXPECT_TRUE(seen.insert(profile).second);
+    });
   }
   EXPECT_GT(moves, 100U);
 }

@@ -1,5 +1,4 @@
 #include "core/engine/planning/heal_planner.hpp"
-#include "core/placement/decide.hpp"
 
 #include <gmock/gmock.h>
 
@@ -7,8 +6,8 @@
 #include <map>
 #include <set>
 
+#include "tests/engine/better_place_test.hpp"
 #include "tests/engine/healing.hpp"
-#include "tests/support/dice.hpp"
 
 namespace topolet::engine {
 namespace {
@@ -22,34 +21,20 @@ const CpuSet kLeftNode = CpuSet::range(0, 3);
 const CpuSet kRightNode = CpuSet::range(4, 7);
 constexpr std::int64_t kMuchMemory = std::int64_t{1} << 30;
 
-class HealPlannerTest : public ::testing::Test {
+class HealPlannerTest : public BetterPlaceTest {
  protected:
-  static Placer placer_with(std::shared_ptr<const topology::Topology> topology, std::vector<placement::Vote> votes,
-                            const placement::PlacementRules& rules = healing_all()) {
-    std::vector<placement::Candidate> candidates = placement::make_candidates(*topology, topology->allowed);
-    return Placer({std::move(topology), std::move(candidates), rules,
-                   [votes = std::move(votes)](const auto& request, const placement::PlacementRules& known) {
-                     return decide(*request, known, votes);
-                   }});
-  }
-  static std::vector<std::string> names(const std::vector<placement::ContainerKey>& keys) {
-    std::vector<std::string> names;
-    for (const placement::ContainerKey& key : keys) names.push_back(key.name);
-    return names;
-  }
   std::vector<std::string> healable(const Ledger& ledger) const {
     return names(HealPlanner(ledger, placer_).healable());
   }
   static BetterPlace plan(const Ledger& ledger, const Placer& placer, const std::string& name) {
-    return HealPlanner(ledger, placer).plan_heal(*ledger.find(besteffort(name).key));
+    return HealPlanner(ledger, placer).plan_heal(of(ledger, name));
   }
   std::optional<Plan> plan(const Ledger& ledger, const std::string& name) const {
     return plan(ledger, placer_, name).plan;
   }
 
-  const std::shared_ptr<const topology::Topology> topology_ = testing::machine("node:2 core:4 pu:1");
   const std::shared_ptr<NarrowPolicy> narrow_ = std::make_shared<NarrowPolicy>();
-  const Placer placer_ = placer_with(topology_, {{.policy = narrow_}});
+  const Placer placer_ = placer_with(topology_, {{.policy = narrow_}}, healing_all());
 };
 
 TEST_F(HealPlannerTest, FindsWhoIsWiderThanItNeedBe) {
@@ -61,24 +46,10 @@ TEST_F(HealPlannerTest, FindsWhoIsWiderThanItNeedBe) {
 }
 
 TEST_F(HealPlannerTest, LeavesOutWhoMayNotBeMovedNow) {
-  const std::vector<std::function<void(Allocation&)>> changes = {
-      [](Allocation& a) {
-        a.workload.settings = std::map<std::string, std::string>{{"move", "never"}};
-      },
-      [](Allocation& a) { a.workload.kubelet_cpus = kLeftNode; },
-      [](Allocation& a) { a.conflict = true; },
-      [](Allocation& a) { a.stopping = true; },
-      [](Allocation& a) { a.vacating = {5}; },
-      [](Allocation& a) { a.squeeze = Squeeze::kPlaced; },
-      [](Allocation& a) { a.phase = Phase::kStarting; },
-      [](Allocation& a) {
-        a.stuck = Stuck{{3}, "why"};
-      },
-      [](Allocation& a) { a.overruled = Overruled{}; },
-      [](Allocation& a) {
-        a.preferred = Preferred{{placement::Mode::kExclusive, {0, 1}, {}, {}}, {}, {}};
-      },
-  };
+  std::vector<std::function<void(Allocation&)>> changes = obstacles();
+  changes.emplace_back([](Allocation& a) {
+    a.preferred = Preferred{{placement::Mode::kExclusive, {0, 1}, {}, {}}, {}, {}};
+  });
   for (std::size_t i = 0; i < changes.size(); ++i) {
     SCOPED_TRACE(i);
     Allocation wide = exclusive("wide", {3, 4});
@@ -90,7 +61,7 @@ TEST_F(HealPlannerTest, LeavesOutWhoMayNotBeMovedNow) {
 }
 
 TEST_F(HealPlannerTest, MovesExclusiveContainersOnlyWhereItIsPermitted) {
-  const Placer by_default = placer_with(topology_, {{.policy = narrow_}}, {});
+  const Placer by_default = placer_with(topology_, {{.policy = narrow_}});
   Allocation wide = exclusive("wide", {3, 4});
   EXPECT_FALSE(plan(ledger_of({wide}), by_default, "wide").plan.has_value());
   wide.workload.settings = std::map<std::string, std::string>{{"move", "allow"}};
@@ -109,7 +80,7 @@ TEST_F(HealPlannerTest, PlansThePlaceThatThePoliciesGive) {
 
 TEST_F(HealPlannerTest, TakesFirstWhoGainsMost) {
   const auto machine = testing::machine("node:4 core:4 pu:1");
-  const Placer placer = placer_with(machine, {{.policy = narrow_}});
+  const Placer placer = placer_with(machine, {{.policy = narrow_}}, healing_all());
   const Ledger ledger = ledger_of({exclusive("a", {0, 4}), exclusive("b", {1, 5, 8}), exclusive("c", {12, 13})}, {},
                                   {machine->allowed, {}, {}});
   EXPECT_THAT(names(HealPlanner(ledger, placer).healable()), ElementsAre("b", "a"));
@@ -129,7 +100,7 @@ TEST_F(HealPlannerTest, MakesNobodyWorse) {
 }
 
 TEST_F(HealPlannerTest, BringsSharedContainersTogether) {
-  const Placer by_default = placer_with(topology_, {{.policy = narrow_}}, {});
+  const Placer by_default = placer_with(topology_, {{.policy = narrow_}});
   const Ledger ledger = ledger_of({asking("wide", 2000), asking("beside", 1000, kLeftNode)});
   EXPECT_THAT(names(HealPlanner(ledger, by_default).healable()), ElementsAre("wide"));
   const std::optional<Plan> found = plan(ledger, by_default, "wide").plan;
@@ -162,17 +133,14 @@ TEST_F(HealPlannerTest, KeepsMemoryWhereItIs) {
   // To fewer of the nodes that it has.
   wide.placement.cpus = {3, 4};
   const Ledger narrower = ledger_of({wide, exclusive("x", {0, 1, 2})}, {}, {machine->allowed, {}, {}});
-  EXPECT_EQ(plan(narrower, placer_with(machine, {{.policy = narrow_}}), "wide").plan->decision.nodes, NodeSet{1});
+  EXPECT_EQ(plan(narrower, placer_with(machine, {{.policy = narrow_}}, healing_all()), "wide").plan->decision.nodes,
+            NodeSet{1});
 }
 
 TEST_F(HealPlannerTest, MovesNobodyWhileItIsNotKnownWhatAPolicyThinks) {
   const Ledger ledger = ledger_of({exclusive("wide", {3, 4})});
-  const Placer placer({topology_, placement::make_candidates(*topology_, topology_->allowed), healing_all(),
-                       [this](const auto& request, const placement::PlacementRules& rules) {
-                         placement::Decision decision = decide(*request, rules, {{.policy = narrow_}});
-                         decision.lost_votes = {"narrow"};
-                         return decision;
-                       }});
+  const Placer placer = placer_with(topology_, {{.policy = narrow_}}, healing_all(),
+                                    [](placement::Decision& decision) { decision.lost_votes = {"narrow"}; });
   const BetterPlace found = plan(ledger, placer, "wide");
   EXPECT_FALSE(found.plan.has_value());
   EXPECT_TRUE(found.lacks_votes);
@@ -183,7 +151,8 @@ TEST_F(HealPlannerTest, TakesNobodyAwayFromWhereAPolicyWantsIt) {
   for (const auto& [preference, moves] : {std::pair{10, true}, {11, false}}) {
     const auto fixed =
         std::make_shared<FixedPolicy>(std::vector<std::pair<NodeSet, std::int32_t>>{{{0, 1}, preference}, {{1}, 0}});
-    const Placer placer = placer_with(topology_, {{.policy = narrow_, .weight = 100}, {.policy = fixed}});
+    const Placer placer =
+        placer_with(topology_, {{.policy = narrow_, .weight = 100}, {.policy = fixed}}, healing_all());
     EXPECT_EQ(plan(ledger, placer, "wide").plan.has_value(), moves) << preference;
   }
 }
@@ -204,13 +173,9 @@ TEST_F(HealPlannerTest, NeverMovesBackAndForth) {
   for (std::uint64_t seed = 1; seed <= 300; ++seed) {
     SCOPED_TRACE(seed);
     testing::Dice dice(seed);
-    // A policy may score a place in any way.
-    std::vector<std::pair<NodeSet, std::int32_t>> scores;
-    for (const placement::Candidate& candidate : candidates)
-      scores.emplace_back(candidate.nodes, static_cast<std::int32_t>(dice.below(20)));
-    std::vector<placement::Vote> votes = {{.policy = std::make_shared<FixedPolicy>(scores)}};
+    std::vector<placement::Vote> votes = {{.policy = whimsical(dice, candidates, 20)}};
     if (dice.permille(700)) votes.push_back({.policy = narrow_});
-    const Placer placer = placer_with(machine, votes);
+    const Placer placer = placer_with(machine, votes, healing_all());
     std::vector<Allocation> allocations;
     CpuSet left = machine->allowed;
     const std::size_t containers = 3 + dice.below(5);
@@ -231,31 +196,23 @@ TEST_F(HealPlannerTest, NeverMovesBackAndForth) {
     Ledger ledger = ledger_of(allocations, {}, {machine->allowed, {}, {}});
     auto places = places_of(ledger);
     std::set<decltype(places)> seen = {places};
-    const auto move_one = [&] {
+    const auto next = [&]() -> std::optional<std::pair<Allocation, Plan>> {
       const HealPlanner planner(ledger, placer);
       for (const placement::ContainerKey& key : planner.healable()) {
-        const Allocation before = *ledger.find(key);
-        const std::optional<Plan> found = planner.plan_heal(before).plan;
-        if (!found) continue;
-        EXPECT_LT(cost_of(*machine, before, found->decision), cost_of(*machine, before));
-        Allocation moved = before;
-        moved.placement = found->decision.placement;
-        moved.within = found->decision.within;
-        moved.nodes = found->decision.nodes;
-        ledger.assume(std::move(moved));
-        auto now = places_of(ledger);
-        EXPECT_TRUE(seen.insert(now).second);
-        // Nobody else has moved.
-        now[key] = places[key];
-        EXPECT_EQ(now, places);
-        places = places_of(ledger);
-        return true;
+        std::optional<Plan> found = planner.plan_heal(*ledger.find(key)).plan;
+        if (found) return std::pair(*ledger.find(key), *std::move(found));
       }
-      return false;
+      return std::nullopt;
     };
-    std::size_t count = 0;
-    while (move_one()) ASSERT_LE(++count, 100U);
-    moves += count;
+    moves += move_all(ledger, next, [&](const Allocation& before, const Plan& plan) {
+      EXPECT_LT(cost_of(*machine, before, plan.decision), cost_of(*machine, before));
+      auto now = places_of(ledger);
+      EXPECT_TRUE(seen.insert(now).second);
+      // Nobody else has moved.
+      now[before.workload.key] = places[before.workload.key];
+      EXPECT_EQ(now, places);
+      places = places_of(ledger);
+    });
   }
   EXPECT_GT(moves, 100U);
 }

@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "core/engine/planning/standing.hpp"
 #include "core/placement/decide.hpp"
 #include "tests/engine/crowds.hpp"
 
@@ -30,6 +29,17 @@ class RoomPlannerTest : public ::testing::Test {
   static Allocation stays(Allocation allocation) {
     allocation.workload.settings = std::map<std::string, std::string>{{"move", "never"}};
     return allocation;
+  }
+  /// With a device beside each node.
+  std::shared_ptr<const topology::Topology> with_devices() const {
+    auto machine = std::make_shared<topology::Topology>(*topology_);
+    for (const std::uint32_t node : {0U, 1U}) {
+      topology::OsDevice device;
+      device.name = "near" + std::to_string(node);
+      device.nodes = {node};
+      machine->os_devices.push_back(device);
+    }
+    return machine;
   }
   Placer placer_on(const std::shared_ptr<const topology::Topology>& machine) {
     return Placer({machine, placement::make_candidates(*machine, machine->allowed), rules_,
@@ -176,15 +186,41 @@ TEST_F(RoomPlannerTest, PlansTheSameForTheSame) {
   EXPECT_EQ(first->moves.front().decision.placement, second->moves.front().decision.placement);
 }
 
-TEST(Standing, ComparesNodesThenDistanceThenDevicesThenCaches) {
-  const auto machine = testing::machine("node:2 l3:2 core:2 pu:1");
-  const Standing one = standing_of(*machine, {0, 1});
-  EXPECT_EQ(one.nodes, 1U);
-  EXPECT_EQ(one.l3s, 1U);
-  EXPECT_LT(one, standing_of(*machine, {1, 2}));
-  EXPECT_LT(standing_of(*machine, {1, 2}), standing_of(*machine, {3, 4}));
-  EXPECT_LT(standing_of(*machine, {0, 1}, CpuSet::range(0, 3)), standing_of(*machine, {4, 5}, CpuSet::range(0, 3)));
-  EXPECT_LT(one, Standing{.is_denied = true});
+TEST_F(RoomPlannerTest, LooksNoFurtherWhereOneOfTwoDevicesIsFarAnyway) {
+  const Placer placer({with_devices(), placement::make_candidates(*topology_, topology_->allowed), rules_,
+                       [this](const auto& request, const placement::PlacementRules& rules) {
+                         ++decisions_;
+                         placement::Decision decision = decide(*request, rules, {{.policy = few_nodes_}});
+                         decision.used_devices = {"near0", "near1"};
+                         return decision;
+                       }});
+  const Ledger ledger = two_and_two();
+  const auto plan_in = [&](const Ledger& trial) { return placer.plan(trial, guaranteed("n", 2)); };
+  const Plan without = plan_in(ledger);
+  decisions_ = 0;
+  const RoomPlanner planner(ledger, placer, kThisHour);
+  EXPECT_FALSE(planner.plan({guaranteed("n", 2), {}, plan_in, std::chrono::steady_clock::now()}, without).has_value());
+  EXPECT_EQ(decisions_, 0);
+}
+
+TEST_F(RoomPlannerTest, ShowsPoliciesTheSizesOfTheLastDayInEveryDecision) {
+  std::vector<std::uint32_t> shown;
+  PlacerDeps deps{topology_, placement::make_candidates(*topology_, topology_->allowed), rules_,
+                  [&](const auto& request, const placement::PlacementRules& rules) {
+                    shown.push_back(request->largest_exclusive_cpus);
+                    return decide(*request, rules, {{.policy = few_nodes_}});
+                  }};
+  deps.wall = [] { return kThisHour; };
+  const Placer placer(std::move(deps));
+  Ledger ledger({topology_->allowed, {}, {}}, 0);
+  ledger.load({exclusive("v", {0, 1}), stays(exclusive("w", {4, 5})), shared("s", Phase::kRunning, {2, 3})}, {}, {},
+              RecentSizes({{6, kThisHour}}));
+  const auto plan_in = [&](const Ledger& trial) { return placer.plan(trial, guaranteed("n", 3)); };
+  const Plan without = plan_in(ledger);
+  const RoomPlanner planner(ledger, placer, kThisHour);
+  ASSERT_TRUE(planner.plan({guaranteed("n", 3), {}, plan_in, std::chrono::steady_clock::now()}, without).has_value());
+  EXPECT_GE(shown.size(), 3U) << "the container, the one that makes room, and one that shares CPUs";
+  EXPECT_THAT(shown, ::testing::Each(6U));
 }
 
 }  // namespace

@@ -44,7 +44,7 @@ std::optional<std::vector<placement::ContainerKey>> yielding_until(const Ledger&
                                                                    const std::function<bool(const Ledger&)>& suffices) {
   const std::vector<placement::ContainerKey> kept = kept_for_others(ledger, key);
   if (kept.empty()) return std::nullopt;
-  Ledger trial = ledger;
+  Ledger trial = ledger.for_plan();
   for (const placement::ContainerKey& ended : kept) trial.assume_released(ended);
   if (!suffices(trial)) return std::nullopt;
   // Whoever has waited for longest keeps the most.

@@ -42,14 +42,6 @@ std::size_t fewest_caches(const std::vector<CpuSet>& caches, CpuSet open, std::s
   return needed;
 }
 
-std::size_t count_beside(const topology::Topology& topology, const CpuSet& cpus, const NodeSet& nodes) {
-  std::size_t count = 0;
-  for (const topology::Node& node : topology.nodes) {
-    if (!node.memory_only && nodes.contains(node.os_index)) count += (node.cpus & cpus).size();
-  }
-  return count;
-}
-
 Allocation moved_to(const Allocation& before, const placement::Decision& decision) {
   Allocation after = before;
   after.placement = decision.placement;
@@ -113,9 +105,8 @@ std::optional<PlaceCost> HealPlanner::least_cost(const Seeker& seeker, const pla
   }
   const std::size_t count = own.size();
   if (open.size() < count) return std::nullopt;
-  PlaceCost cost{std::max<std::size_t>(1, candidate.nodes.size()), topology.total_distance(candidate.nodes), 0, 0};
-  for (const NodeSet& device : seeker.devices)
-    cost.remote += count - std::min(count, count_beside(topology, open, device));
+  PlaceCost cost{std::max<std::size_t>(1, candidate.nodes.size()), topology.total_distance(candidate.nodes),
+                 least_remote(topology, open, count, seeker.devices), 0};
   if (cost >= most) return std::nullopt;
   cost.caches = fewest_caches(topology.l3s, open, count);
   return cost < most ? std::optional(cost) : std::nullopt;
@@ -183,7 +174,7 @@ bool HealPlanner::leaves_pod(const Allocation& before, const placement::Workload
 
 /// Returns true if nobody who shares CPUs is crowded for it, or more than before.
 bool HealPlanner::leaves_others_as_well_off(const Allocation& before, const placement::Decision& decision) const {
-  Ledger after = ledger_;
+  Ledger after = ledger_.for_plan();
   after.assume(moved_to(before, decision));
   const SharedLoad load = shared_load_of(ledger_);
   const SharedLoad load_after = shared_load_of(after);

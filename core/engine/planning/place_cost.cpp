@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <map>
 
 #include "core/base/text.hpp"
 #include "core/engine/planning/device_nodes.hpp"
@@ -26,13 +27,38 @@ CpuSet cpus_of(const topology::Topology& topology, const NodeSet& nodes) {
 
 }  // namespace
 
+std::size_t count_caches(const topology::Topology& topology, const CpuSet& cpus) {
+  return static_cast<std::size_t>(std::count_if(topology.l3s.begin(), topology.l3s.end(),
+                                                [&cpus](const CpuSet& cache) { return cache.intersects(cpus); }));
+}
+
+std::size_t least_remote(const topology::Topology& topology, const CpuSet& open, std::size_t count,
+                         const std::vector<NodeSet>& devices) {
+  std::map<std::size_t, std::size_t> open_by_remote;
+  CpuSet outside = open;
+  for (const topology::Node& node : topology.nodes) {
+    if (node.memory_only) continue;
+    const auto is_away = [&node](const NodeSet& device) { return !device.contains(node.os_index); };
+    const auto remote = static_cast<std::size_t>(std::count_if(devices.begin(), devices.end(), is_away));
+    open_by_remote[remote] += (open & node.cpus).size();
+    outside -= node.cpus;
+  }
+  open_by_remote[devices.size()] += outside.size();
+  std::size_t least = 0;
+  for (const auto& [remote, cpus] : open_by_remote) {
+    const std::size_t taken = std::min(count, cpus);
+    least += taken * remote;
+    count -= taken;
+  }
+  return least;
+}
+
 PlaceCost cost_of_exclusive(const topology::Topology& topology, const CpuSet& cpus,
                             const std::vector<NodeSet>& devices) {
   PlaceCost cost = cost_of_nodes(topology, topology.nodes_of(cpus));
   if (cpus.intersects(topology.cpus_outside_nodes())) ++cost.nodes;
   for (const NodeSet& device : devices) cost.remote += (cpus - cpus_of(topology, device)).size();
-  cost.caches = static_cast<std::size_t>(std::count_if(
-      topology.l3s.begin(), topology.l3s.end(), [&cpus](const CpuSet& cache) { return cache.intersects(cpus); }));
+  cost.caches = count_caches(topology, cpus);
   return cost;
 }
 

@@ -25,6 +25,14 @@ struct PlaceCost {
   auto operator<=>(const PlaceCost&) const = default;
 };
 
+/// Returns how many last-level caches the CPUs are in.
+std::size_t count_caches(const topology::Topology& topology, const CpuSet& cpus);
+
+/// Returns the least PlaceCost::remote of `count` of the `open` CPUs, of which there are enough. `devices`: of
+/// places_of_devices().
+std::size_t least_remote(const topology::Topology& topology, const CpuSet& open, std::size_t count,
+                         const std::vector<NodeSet>& devices);
+
 /// `devices`: of places_of_devices().
 PlaceCost cost_of_exclusive(const topology::Topology& topology, const CpuSet& cpus,
                             const std::vector<NodeSet>& devices);

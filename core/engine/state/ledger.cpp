@@ -491,6 +491,7 @@ Ledger Ledger::for_plan() const {
   copy.leaving_pool_cpus_ = leaving_pool_cpus_;
   copy.pods_of_ = this;
   copy.reported_capacities_ = reported_capacities_;
+  copy.recent_sizes_ = recent_sizes_;
   return copy;
 }
 
@@ -526,7 +527,7 @@ void Ledger::load(std::vector<Allocation> allocations, std::vector<Pod> pods, st
 const Ledger& ledger_without(const Ledger& ledger, const std::vector<placement::ContainerKey>& released,
                              std::optional<Ledger>& trial) {
   if (released.empty()) return ledger;
-  trial = ledger;
+  trial = ledger.for_plan();
   for (const placement::ContainerKey& key : released) trial->assume_released(key);
   return *trial;
 }
