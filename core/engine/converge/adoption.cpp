@@ -368,13 +368,14 @@ void Reconciler::commit_adopted(event::Adopted adopted, const operations::Contai
   const bool runs = detail.info.state == operations::ContainerState::kRunning || adopted.may_be_starting;
   NodeSet& mems = adopted.plan.decision.placement.mems;
   mems = placement::retained_memory_nodes(bound, mems, runs, deps_.placer.rules());
-  const bool is_told_mems = mems.empty() || mems == bound;
+  adopted.bound_mems = bound;
   // topolet may have known it before, and a set that it was told then may still come into effect.
   adopted.observed_cpus |= deps_.mover.footprint(detail.info.id);
-  deps_.committer.commit(std::move(adopted), [this, key, is_told_mems, recorded = Recorded(detail)] {
+  deps_.committer.commit(std::move(adopted), [this, key, bound, recorded = Recorded(detail)] {
     const Allocation* now = deps_.committer.ledger().find(key);
     if (now == nullptr) return;
     const ContainerCpuset desired = desired_cpuset_of(*now);
+    const bool is_told_mems = desired.mems.empty() || desired.mems == bound;
     const bool is_there =
         is_told_mems && is_applied(recorded, desired) && deps_.cpusets.check_kernel(recorded.id, desired).has_value();
     deps_.mover.open_queue(recorded.id, is_there ? std::optional(desired) : std::nullopt);

@@ -220,6 +220,7 @@ struct Adopted {
   bool may_be_starting = false;            ///< as in CreateDiscovered
   std::vector<std::string> warnings = {};  ///< as of CreateAdmitted
   bool has_dropped_quota = false;          ///< it has no CFS quota, by the hand of an earlier topoletd
+  NodeSet bound_mems = {};                 ///< where its memory is bound; empty: it may be on any node
   bool is_created = false;                 ///< it was not found: its create has just gone through, unchanged
 };
 /// It turned out, once it ran, that its CPUs cannot be set: it has none from now on, and is foreign.

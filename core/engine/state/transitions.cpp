@@ -110,7 +110,10 @@ class Transitions {
             const std::optional<CreateTimes>& times = std::nullopt);
   Allocation allocation_for(const placement::Workload& workload, const Plan& plan) const;
   NodeSet nodes_of(const placement::Decision& decision) const;
-  void grow_memory_nodes(const Allocation& before, Allocation& after) const;
+  void grow_memory_nodes(const Allocation& before, Allocation& after) const {
+    grow_memory_nodes(before.placement.mems, before.may_run(), after);
+  }
+  void grow_memory_nodes(const NodeSet& had, bool may_run, Allocation& after) const;
   void apply_moves(const Plan& plan, const placement::ContainerKey& newcomer);
   void keep_pod_nodes(const placement::Workload& workload, const NodeSet& nodes);
   void move_pod(const placement::Workload& workload, const NodeSet& nodes);
@@ -175,11 +178,10 @@ Allocation Transitions::allocation_for(const placement::Workload& workload, cons
 
 /// A running container that is to have other memory nodes gets them at once, and loses the others when its memory has
 /// left them.
-void Transitions::grow_memory_nodes(const Allocation& before, Allocation& after) const {
-  const NodeSet& had = before.placement.mems;
+void Transitions::grow_memory_nodes(const NodeSet& had, bool may_run, Allocation& after) const {
   const NodeSet chosen = after.placement.mems;
   after.mems_to_keep = {};
-  if (!rules_.memory_migrate || !before.may_run() || chosen.empty()) return;
+  if (!rules_.memory_migrate || !may_run || chosen.empty()) return;
   if (!had.empty() && had.is_subset_of(chosen)) return;
   after.mems_to_keep = chosen;
   // Without a set it may have memory on any node.
@@ -584,6 +586,9 @@ void Transitions::operator()(const event::Adopted& event) {
   Allocation after = allocation_for(workload, event.plan);
   const placement::ContainerKey key = after.workload.key;
   after.container_id = event.container.id;
+  after.placement.mems = event.plan.decision.placement.mems;
+  grow_memory_nodes(event.bound_mems,
+                    event.may_be_starting || event.container.state == operations::ContainerState::kRunning, after);
   if (!is_known) after.adopted = !event.is_created;
   if (event.has_dropped_quota) after.quota = QuotaState::kDropped;
   draft_.put(after, audit_of(event.plan.decision, event.audit_event));
