@@ -1,7 +1,9 @@
 #include "core/plugin_checker/random_request.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <limits>
+#include <memory>
 #include <utility>
 
 #include "core/engine/state/ledger.hpp"
@@ -140,6 +142,7 @@ engine::Allocation random_allocation(const Testbed& testbed, const engine::Ledge
   allocation.workload.qos = random_qos(rng);
   allocation.workload.demand = random_demand(rng);
   allocation.phase = engine::Phase::kRunning;
+  allocation.container_id = "c" + std::to_string(number);
   placement::Placement& placement = allocation.placement;
   if (rng.one_in(2) || ledger.pool().size() < 2) {
     placement.mode = placement::Mode::kShared;
@@ -161,12 +164,40 @@ placement::LedgerSnapshot random_ledger(const Testbed& testbed, RandomSource& rn
   return ledger.snapshot();
 }
 
-/// Why it is decided, what the container had, and what other policies are set to.
+/// Null, or of some containers and nodes, or of none of either kind: idle ones, and ones that use more than there is.
+std::shared_ptr<const load::Load> random_load(const placement::PolicyRequest& request, RandomSource& rng) {
+  static const std::vector<std::int64_t> kMilli = {0, 1, 250, 1000, 64'000, std::int64_t{1} << 40};
+  if (rng.one_in(3)) return nullptr;
+  const auto age = [&rng] { return std::chrono::milliseconds(rng.below(2) * 1000); };
+  load::Load load;
+  const bool has_nodes = rng.one_in(2);
+  for (const topology::Node& node : request.topology->nodes) {
+    if (has_nodes && !rng.one_in(4)) load.nodes[node.os_index] = {rng.one_of(kMilli), age()};
+  }
+  const bool has_containers = rng.one_in(2);
+  for (const placement::LedgerEntry& entry : request.ledger.entries) {
+    if (!has_containers || rng.one_in(4)) continue;
+    load::ContainerLoad& container = load.containers[entry.container_id];
+    container = {rng.one_of(kMilli), {}, age()};
+    if (rng.one_in(2)) container.psi_some_permille = static_cast<std::uint32_t>(rng.below(1001));
+  }
+  return std::make_shared<const load::Load>(std::move(load));
+}
+
+/// Nothing, as on a new node, or up to more than the machine has by now.
+std::uint32_t random_largest(const CpuSet& allowed, RandomSource& rng) {
+  const auto cpus = static_cast<std::uint32_t>(allowed.size());
+  return rng.one_of(std::vector<std::uint32_t>{0, 0, 1, (cpus + 1) / 2, cpus, 2 * cpus});
+}
+
+/// Why it is decided, what the container had, what was and is measured, and what other policies are set to.
 void add_circumstances(placement::PolicyRequest& request, RandomSource& rng) {
   request.occasion =
       static_cast<placement::Occasion>(rng.below(static_cast<std::uint64_t>(placement::Occasion::kAdopt) + 1));
   if (rng.one_in(2)) request.rdt_classes = {"gold", "silver"};
   if (request.occasion != placement::Occasion::kCreate) request.had.cpus = request.shared_cpus();
+  request.largest_exclusive_cpus = random_largest(request.topology->allowed, rng);
+  request.load = random_load(request, rng);
   request.common_options = {.whole_cores = rng.one_in(4), .pod_scope = rng.one_in(4), .spread_cores = rng.one_in(8)};
 }
 
