@@ -81,8 +81,18 @@ class Draft {
  private:
   Change& begin_change(const placement::ContainerKey& key);
   Change& change_of(const placement::ContainerKey& key);
+  /// Every allocation as it is in the draft; if the pool stays as it is, only those that change.
   template <class Visit>
-  void for_each(Visit visit) const;
+  void for_each(Visit visit) const {
+    if (!pool_stays_) {
+      for (const auto& [key, allocation] : ledger_.allocations()) {
+        if (changed_.count(&allocation) == 0) visit(key, allocation);
+      }
+    }
+    for (const auto& [key, change] : changes_) {
+      if (change.after) visit(key, *change.after);
+    }
+  }
   const CpuInventory& inventory() const { return transition_.inventory ? *transition_.inventory : ledger_.inventory(); }
   void remember_former(const Allocation& ended);
   void keep_unleft_cpus();

@@ -10,6 +10,7 @@
 #include "core/engine/state/draft.hpp"
 #include "core/engine/state/end_transitions.hpp"
 #include "core/engine/state/machine_transitions.hpp"
+#include "core/engine/state/move_transitions.hpp"
 #include "core/engine/state/observation_transitions.hpp"
 #include "core/engine/state/unified_files.hpp"
 #include "core/placement/container_notes.hpp"
@@ -25,21 +26,10 @@ AuditEvent audit_event_of(const placement::Decision& decision) {
   return decision.unpinned ? AuditEvent::kUnpinned : AuditEvent::kPlaced;
 }
 
-AuditEntry audit_of(const placement::Decision& decision, AuditEvent audit_event) {
-  return {audit_event,          decision.reason, decision.nodes, decision.verdicts,
-          decision.reason_code, decision.times,  decision.setup};
-}
-
 /// Returns the CPUs of the pool that a container has alone, with those that are kept idle for it.
 std::uint32_t size_of(const Allocation& allocation, const CpuInventory& inventory) {
   if (!allocation.is_exclusive()) return 0;
   return static_cast<std::uint32_t>((allocation.dedicated_cpus() - inventory.isolated).size());
-}
-
-/// Others that could stay where they are make room for it.
-bool needs_room(const Plan& plan) {
-  return std::any_of(plan.moves.begin(), plan.moves.end(),
-                     [](const Move& move) { return move.cause == MoveCause::kRoom; });
 }
 
 /// One function an event, each of which writes down what it changes.
@@ -72,11 +62,11 @@ class Transitions {
   void operator()(const event::PodSeen& event);
   void operator()(const event::PodForgotten& event);
   void operator()(const event::DemandChanged& event);
-  void operator()(const event::Moved& event);
-  void operator()(const event::MemoryMoved& event);
-  void operator()(const event::ChangeReverted& event);
-  void operator()(const event::MoveWithdrawn& event);
-  void operator()(const event::Converged& event);
+  void operator()(const event::Moved& event) { moves_.move(event); }
+  void operator()(const event::MemoryMoved& event) { moves_.move_memory(event); }
+  void operator()(const event::ChangeReverted& event) { moves_.revert(event); }
+  void operator()(const event::MoveWithdrawn& event) { moves_.withdraw(event); }
+  void operator()(const event::Converged& event) { moves_.converge(event); }
   void operator()(const event::Drifted& event) { observations_.note_drift(event); }
   void operator()(const event::SeenInKernel& event) { observations_.note_seen_in_kernel(event); }
   void operator()(const event::SetByPlugin& event) { observations_.note_plugin(event); }
@@ -87,10 +77,10 @@ class Transitions {
   void operator()(const event::FoundForeign& event) { observations_.find_foreign(event); }
   void operator()(const event::PodConfined& event) { observations_.note_confined(event); }
   void operator()(const event::PodQuotaDropped& event) { observations_.note_dropped_quota(event); }
-  void operator()(const event::Evaluated& event);
-  void operator()(const event::RestEnded& event);
+  void operator()(const event::Evaluated& event) { moves_.evaluate(event); }
+  void operator()(const event::RestEnded& /*event*/) { moves_.end_rest(); }
   void operator()(const event::WaitingExpired& event);
-  void operator()(const event::HomesWidened& event);
+  void operator()(const event::HomesWidened& event) { moves_.widen(event); }
   void operator()(const event::MachineChanged& event) { machine_.change(event); }
   void operator()(const event::CrashHoldExpired& event) { draft_.end(event.key, "crash-hold"); }
   void operator()(const event::Restarted& event);
@@ -108,16 +98,6 @@ class Transitions {
   void bind(Allocation allocation, const operations::ContainerInfo& container,
             const std::optional<CpuSet>& observed_cpus, bool may_be_starting = false,
             const std::optional<CreateTimes>& times = std::nullopt);
-  Allocation allocation_for(const placement::Workload& workload, const Plan& plan) const;
-  NodeSet nodes_of(const placement::Decision& decision) const;
-  void grow_memory_nodes(const Allocation& before, Allocation& after) const {
-    grow_memory_nodes(before.placement.mems, before.may_run(), after);
-  }
-  void grow_memory_nodes(const NodeSet& had, bool may_run, Allocation& after) const;
-  void apply_moves(const Plan& plan, const placement::ContainerKey& newcomer);
-  void keep_pod_nodes(const placement::Workload& workload, const NodeSet& nodes);
-  void move_pod(const placement::Workload& workload, const NodeSet& nodes);
-  void revert(const Allocation& now, const Allocation& before, const std::string& reason, bool may_be_there);
   void note_sizes(Transition& transition) const;
   void end_sandbox(const std::string& sandbox_id, const char* cause);
   void end_waiting(const std::string& sandbox_id);
@@ -130,6 +110,7 @@ class Transitions {
   ObservationTransitions observations_{ledger_, now_, draft_};
   MachineTransitions machine_{ledger_, now_, draft_};
   EndTransitions ends_{ledger_, rules_, now_, draft_};
+  MoveTransitions moves_{ledger_, rules_, now_, draft_};
 };
 
 Transition Transitions::finish() {
@@ -149,89 +130,12 @@ void Transitions::note_sizes(Transition& transition) const {
   if (sizes != ledger_.recent_sizes()) transition.recent_sizes = std::move(sizes);
 }
 
-/// A decision's allocation: what the container is, from the one before; where it is, from the plan.
-Allocation Transitions::allocation_for(const placement::Workload& workload, const Plan& plan) const {
-  Allocation after;
-  after.phase_since = now_;
-  if (const Allocation* before = draft_.find(workload.key); before != nullptr) after = *before;
-  const placement::Decision& decision = plan.decision;
-  after.workload = workload;
-  placement::take_over_notes(decision, after.workload);
-  after.unified = with_files(after.unified, decision.unified);
-  after.placement = decision.placement;
-  if (const Allocation* before = draft_.find(workload.key); before != nullptr) grow_memory_nodes(*before, after);
-  if (after.is_bound()) after.placement.added = {};  // counts at its creation only
-  after.within = decision.within;
-  after.conflict = decision.conflict;
-  after.reason = decision.reason;
-  after.evaluated_cpus = decision.placement.cpus;
-  after.restricted = false;
-  after.preferred = plan.preferred;
-  after.arrived_cpus = plan.arrived_cpus;
-  after.widening.reset();
-  after.squeeze = plan.squeeze;
-  after.moved_from.reset();
-  if (plan.squeeze != Squeeze::kLeftToKernel) after.nodes = nodes_of(decision);
-  if (plan.cause) after.last_move = LastMove{now_, *plan.cause};
-  return after;
-}
-
-/// A running container that is to have other memory nodes gets them at once, and loses the others when its memory has
-/// left them.
-void Transitions::grow_memory_nodes(const NodeSet& had, bool may_run, Allocation& after) const {
-  const NodeSet chosen = after.placement.mems;
-  after.mems_to_keep = {};
-  if (!rules_.memory_migrate || !may_run || chosen.empty()) return;
-  if (!had.empty() && had.is_subset_of(chosen)) return;
-  after.mems_to_keep = chosen;
-  // Without a set it may have memory on any node.
-  after.placement.mems = had.empty() ? NodeSet() : had | chosen;
-}
-
-/// Returns the nodes of its CPUs, or those of the decision if the machine does not know them, as when the CPUs are
-/// offline.
-NodeSet Transitions::nodes_of(const placement::Decision& decision) const {
-  const auto& topology = ledger_.topology();
-  if (decision.placement.mode != placement::Mode::kExclusive || topology == nullptr) return decision.nodes;
-  NodeSet nodes = topology->nodes_of(decision.placement.cpus);
-  return nodes.empty() ? decision.nodes : nodes;
-}
-
-void Transitions::apply_moves(const Plan& plan, const placement::ContainerKey& newcomer) {
-  for (const placement::ContainerKey& key : plan.yielding) draft_.end(key, "yielded");
-  for (const Move& move : plan.moves) {
-    const Allocation* before = draft_.find(move.workload.key);
-    // A wish moves nobody again so soon.
-    if (move.cause == MoveCause::kPlugin && before != nullptr && was_just_moved(*before, now_)) continue;
-    Plan moved;
-    moved.decision = move.decision;
-    moved.preferred = move.preferred;
-    moved.cause = move.cause;
-    if (before != nullptr) moved.arrived_cpus = before->arrived_cpus;
-    Allocation after = allocation_for(move.workload, moved);
-    if (before != nullptr && before->is_exclusive()) {
-      // What the other container does not take is nobody's until this one has left it.
-      const placement::Placement& taken = plan.decision.placement;
-      after.vacating |= before->placement.cpus;
-      after.vacating_alone = before->placement.cpus - after.placement.cpus - after.placement.withheld - taken.withheld;
-      if (taken.mode == placement::Mode::kExclusive) after.vacating_alone -= taken.cpus;
-      after.vacating_alone &= ledger_.inventory().allowed;
-    }
-    if (move.cause) after.last_move = LastMove{now_, *move.cause};
-    if (move.cause == MoveCause::kRoom && before != nullptr) {
-      after.moved_from = place_of(*before);
-      after.moved_from->newcomer = newcomer;
-    }
-    draft_.put(std::move(after), audit_of(move.decision, AuditEvent::kReplaced));
-  }
-}
-
 void Transitions::operator()(const event::CreateAdmitted& event) {
   const placement::ContainerKey& key = event.workload.key;
   draft_.set_cause(key);
   for (const placement::ContainerKey& earlier : event.superseded) draft_.end(earlier, "superseded");
   ends_.note_made(event.workload);
-  apply_moves(event.plan, key);
+  moves_.apply_moves_of(event.plan, key);
   std::optional<std::int64_t> supersedes;
   // Taken over from the attempt before.
   if (const Allocation* kept = ledger_.find_kept(key); kept != nullptr && draft_.find(key) == nullptr) {
@@ -240,7 +144,7 @@ void Transitions::operator()(const event::CreateAdmitted& event) {
       draft_.end(kept->workload.key, "");
     }
   }
-  Allocation asked = allocation_for(event.workload, event.plan);
+  Allocation asked = moves_.allocation_for(event.workload, event.plan);
   asked.unified = event.plan.decision.unified;
   asked.adopted = false;
   asked.container_id = event.container_id;
@@ -248,22 +152,10 @@ void Transitions::operator()(const event::CreateAdmitted& event) {
   if (const Allocation* earlier = ledger_.find(key); earlier != nullptr && !earlier->is_bound())
     asked.doubt_since = earlier->doubt_since;
   draft_.put(std::move(asked), audit_of(event.plan.decision, audit_event_of(event.plan.decision)), supersedes);
-  if (event.keeps_pod_together) keep_pod_nodes(event.workload, event.plan.decision.nodes);
+  if (event.keeps_pod_together) moves_.keep_pod_nodes(event.workload, event.plan.decision.nodes);
   Pod pod = draft_.pod_of(event.workload);
   const bool is_answered = pod.denied.erase(key.name) + pod.waiting.erase(key.name) > 0;
   if (pod.add_warnings(event.warnings) || is_answered) draft_.put_pod(std::move(pod));
-}
-
-void Transitions::keep_pod_nodes(const placement::Workload& workload, const NodeSet& nodes) {
-  Pod pod = draft_.pod_of(workload);
-  pod.nodes = nodes;
-  draft_.put_pod(std::move(pod));
-}
-
-/// The containers that are still to come follow the only one that there is.
-void Transitions::move_pod(const placement::Workload& workload, const NodeSet& nodes) {
-  const bool is_placed = !draft_.pod_of(workload).nodes.empty();
-  if (is_placed && ledger_.is_alone_in_pod(workload.key)) keep_pod_nodes(workload, nodes);
 }
 
 void Transitions::operator()(const event::Denied& event) {
@@ -456,7 +348,7 @@ void Transitions::operator()(const event::DemandChanged& event) {
                       audit_with_code(AuditEvent::kResized, event.reason, reason_code::kDemandChanged));
   after.placement.mems = event.on_memory->placement.mems;
   after.moved_from.reset();
-  grow_memory_nodes(*before, after);
+  moves_.grow_memory_nodes(*before, after);
   placement::take_over_notes(*event.on_memory, after.workload);
   after.unified = with_files(after.unified, event.on_memory->unified);
   after.reason = event.reason;
@@ -465,130 +357,25 @@ void Transitions::operator()(const event::DemandChanged& event) {
   draft_.put(std::move(after), std::move(audit));
 }
 
-/// Until the runtime has answered, the container runs where it was, and may have to stay there. So nobody gets its
-/// exclusive CPUs before it has left them, unless it would then have no CPUs to go to.
-void Transitions::operator()(const event::Moved& event) {
-  const Allocation* before = draft_.find(event.workload.key);
-  if (before == nullptr) return;
-  draft_.set_cause(event.workload.key);
-  apply_moves(event.plan, event.workload.key);
-  if (event.plan.cause) move_pod(event.workload, event.plan.decision.nodes);
-  Allocation after = allocation_for(event.workload, event.plan);
-  const bool stays_alone = after.is_exclusive();
-  const bool can_leave = stays_alone || after.within.intersects(ledger_.pool());
-  after.vacating_alone = before->vacating_alone;
-  if (before->is_exclusive() && can_leave) {
-    const CpuSet left = stays_alone ? before->placement.cpus - after.placement.cpus : before->placement.cpus;
-    after.vacating_alone |= left & ledger_.inventory().allowed;
-  }
-  after.vacating_alone -= after.placement.withheld;
-  if (stays_alone) after.vacating_alone -= after.placement.cpus;
-  if (!stays_alone) after.placement.cpus -= after.vacating_alone;
-  after.vacating |= before->placement.cpus | after.vacating_alone;
-  if (event.plan.cause || needs_room(event.plan)) after.moved_from = place_of(*before);
-  if (needs_room(event.plan)) after.moved_from->demand = before->workload.demand;
-  draft_.put(std::move(after), audit_of(event.plan.decision, event.audit_event));
-}
-
-void Transitions::operator()(const event::MemoryMoved& event) {
-  const Allocation* before = draft_.find(event.key);
-  if (before == nullptr || event.mems.empty() || before->mems_to_keep != event.mems) return;
-  Allocation after = *before;
-  after.placement.mems = std::exchange(after.mems_to_keep, {});
-  after.reason = fmt::format("its memory has left other nodes than {}, which it keeps", named("node", event.mems));
-  AuditEntry audit = audit_with_code(AuditEvent::kReplaced, after.reason, reason_code::kMemoryMoved);
-  audit.nodes = after.nodes;
-  draft_.put(std::move(after), std::move(audit));
-}
-
-void Transitions::operator()(const event::ChangeReverted& event) {
-  const Allocation& before = event.before;
-  const Allocation* now = draft_.find(before.workload.key);
-  if (now == nullptr || !now->is_bound() || now->decision == before.decision) return;
-  revert(*now, before, event.reason, event.may_be_there);
-}
-
-void Transitions::operator()(const event::MoveWithdrawn& event) {
-  const Allocation* now = draft_.find(event.key);
-  if (now == nullptr || !now->is_bound() || !now->moved_from) return;
-  const MovedFrom& from = *now->moved_from;
-  Allocation before = *now;
-  put_back(from, before);
-  before.conflict = false;
-  before.workload.tags = from.tags;
-  if (from.demand) before.workload.demand = *from.demand;
-  // Those that it had left to others before, and has not left yet.
-  before.vacating_alone -= before.dedicated_cpus();
-  if (!from.newcomer && !from.demand) move_pod(now->workload, from.nodes);
-  // One that is resized is told its new CPUs when the others have left.
-  revert(Allocation(*now), before, event.reason, /*may_be_there=*/!from.demand);
-}
-
-/// Others keep what they were given meanwhile. A container that had some of it exclusively does not go back now, but
-/// when it can.
-void Transitions::revert(const Allocation& now, const Allocation& before, const std::string& reason,
-                         bool may_be_there) {
-  draft_.mark_rollback();
-  const CpuSet taken = ledger_.dedicated_to_others(before.workload.key);
-  Allocation after = now;
-  after.moved_from.reset();
-  if (!now.conflict) after.workload = before.workload;
-  if (before.is_exclusive() && before.placement.cpus.intersects(taken)) {
-    if (!now.preferred) after.preferred = Preferred{before.placement, before.within, {}, false};
-    return draft_.put(std::move(after),
-                      audit_with_code(now.conflict ? AuditEvent::kConflict : AuditEvent::kReplaced,
-                                      reason + "; by now other containers hold CPUs that it had exclusively",
-                                      reason_code::kReverted));
-  }
-  put_back(place_of(before), after);
-  after.workload = before.workload;
-  after.placement.withheld -= taken;
-  after.conflict = before.conflict;
-  after.widening = before.widening;
-  after.vacating |= before.vacating;
-  after.vacating_alone = before.vacating_alone - taken;
-  if (may_be_there && now.is_exclusive()) {
-    after.vacating |= now.placement.cpus;
-    after.vacating_alone |= (now.placement.cpus - after.placement.cpus - taken) & ledger_.inventory().allowed;
-  }
-  draft_.put(std::move(after), audit_with_code(before.conflict ? AuditEvent::kConflict : AuditEvent::kReplaced, reason,
-                                               reason_code::kReverted));
-}
-
-void Transitions::operator()(const event::Converged& event) {
-  const Allocation* before = draft_.find(event.key);
-  if (before == nullptr || (before->vacating.empty() && !before->moved_from)) return;
-  Allocation after = *before;
-  after.vacating &= event.cpus;
-  after.vacating_alone &= event.cpus;
-  const bool has_left = after.vacating.empty() && !before->vacating.empty();
-  if (has_left || event.cpus == before->placement.cpus) after.moved_from.reset();
-  if (after == *before) return;
-  if (after.vacating_alone == before->vacating_alone) return draft_.put(std::move(after));
-  draft_.put(std::move(after),
-             audit_with_code(before->conflict ? AuditEvent::kConflict : AuditEvent::kReplaced,
-                             before->reason + "; it has left the CPUs it had before", reason_code::kLeftCpus));
-}
-
 void Transitions::operator()(const event::Adopted& event) {
   draft_.set_cause(event.workload.key);
   for (const placement::ContainerKey& key : event.overruled) draft_.end(key, "overruled");
   if (const Allocation* own = ledger_.find_kept(event.workload.key); own != nullptr)
     draft_.end(placement::ContainerKey(own->workload.key), "superseded");
   ends_.note_made(event.workload);
-  apply_moves(event.plan, event.workload.key);
+  moves_.apply_moves_of(event.plan, event.workload.key);
   placement::Workload workload = event.workload;
   const Allocation* before = draft_.find(workload.key);
   const bool is_known = before != nullptr && !before->is_kept();
   // The runtime does not tell what policies have noted of it.
   if (is_known) workload.used_devices = before->workload.used_devices;
   if (is_known) workload.tags = before->workload.tags;
-  Allocation after = allocation_for(workload, event.plan);
+  Allocation after = moves_.allocation_for(workload, event.plan);
   const placement::ContainerKey key = after.workload.key;
   after.container_id = event.container.id;
   after.placement.mems = event.plan.decision.placement.mems;
-  grow_memory_nodes(event.bound_mems,
-                    event.may_be_starting || event.container.state == operations::ContainerState::kRunning, after);
+  moves_.grow_memory_nodes(
+      event.bound_mems, event.may_be_starting || event.container.state == operations::ContainerState::kRunning, after);
   if (!is_known) after.adopted = !event.is_created;
   if (event.has_dropped_quota) after.quota = QuotaState::kDropped;
   draft_.put(after, audit_of(event.plan.decision, event.audit_event));
@@ -603,40 +390,6 @@ void Transitions::operator()(const event::Adopted& event) {
 void Transitions::operator()(const event::Restarted& event) {
   machine_.restart(event);
   draft_.settle_all_quotas();
-}
-
-void Transitions::operator()(const event::Evaluated& event) {
-  const Allocation* before = draft_.find(event.key);
-  if (before == nullptr || before->evaluated_cpus == before->home_cpus()) return;
-  Allocation after = *before;
-  after.evaluated_cpus = after.home_cpus();
-  draft_.put(std::move(after));
-}
-
-void Transitions::operator()(const event::RestEnded& /*event*/) {
-  const auto& allocations = ledger_.allocations();
-  const bool is_any_due = std::any_of(allocations.begin(), allocations.end(), [this](const auto& entry) {
-    const Allocation& allocation = entry.second;
-    return allocation.preferred && allocation.preferred->is_due && !was_just_moved(allocation, now_);
-  });
-  if (is_any_due) draft_.reconsider_all();
-}
-
-void Transitions::operator()(const event::HomesWidened& event) {
-  for (const event::HomesWidened::Change& change : event.changes) {
-    const Allocation* before = draft_.find(change.key);
-    if (before == nullptr || !before->is_managed()) continue;
-    if (!change.cpus.empty() && !before->is_movable_in_pool()) continue;
-    const CpuSet had = before->is_widened() ? before->widening->cpus : CpuSet();
-    if (change.cpus == had) continue;
-    Allocation after = *before;
-    after.widening = Widening{change.cpus, now_, change.use_permille, change.not_before};
-    const bool gains = !change.cpus.is_subset_of(had);
-    AuditEntry audit{gains ? AuditEvent::kWidened : AuditEvent::kNarrowed, change.reason, before->nodes};
-    if (!before->reason.empty()) audit.reason += "; " + before->reason;
-    audit.reason_code = change.reason_code;
-    draft_.put(std::move(after), std::move(audit));
-  }
 }
 
 void Transitions::operator()(const event::KubeletStatic& event) {

@@ -1,0 +1,168 @@
+// The part of the draft that brings the containers which share CPUs to where the pool of the draft lets them be.
+#include "core/engine/state/draft.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "core/base/text.hpp"
+#include "core/engine/state/shared_load.hpp"
+#include "core/placement/reason_codes.hpp"
+#include "core/placement/validate.hpp"
+
+namespace topolet::engine {
+
+/// Shared containers go back where CPUs are free again that they had to leave; one that was just moved does so later.
+void Draft::return_displaced() {
+  std::vector<Allocation> back;
+  for_each([&](const placement::ContainerKey&, const Allocation& allocation) {
+    if (!allocation.preferred || allocation.was_exclusive() || allocation.stuck) return;
+    const CpuSet& within = allocation.preferred->within;
+    // One that had to go to the reserved CPUs returns to the pool only.
+    const placement::Mode mode = allocation.preferred->placement.mode;
+    const CpuSet open = pool_for(mode, transition_.pool, transition_.free_reserved);
+    const bool is_there = !allocation.preferred->waits_for_all || within.is_subset_of(inventory().allowed);
+    if (is_there && within.intersects(open)) back.push_back(allocation);
+  });
+  keep_from_crowding(back);
+  for (Allocation& allocation : back) {
+    if (!has_to_return(allocation) && was_just_moved(allocation, transition_.wall_time)) {
+      allocation.preferred->is_due = true;
+      put(std::move(allocation));
+      continue;
+    }
+    const Preferred preferred = *std::exchange(allocation.preferred, std::nullopt);
+    allocation.last_move = LastMove{transition_.wall_time, MoveCause::kReturn};
+    allocation.moved_from.reset();
+    allocation.placement.mode = preferred.placement.mode;
+    allocation.placement.cpus = allocation.within = allocation.evaluated_cpus = preferred.within;
+    allocation.widening.reset();
+    allocation.arrived_cpus = {};
+    allocation.restricted = false;
+    allocation.squeeze = Squeeze::kNone;
+    allocation.nodes = preferred.nodes;
+    const std::string why = "CPUs that it had to leave are free again: it returns to " + named("CPU", preferred.within);
+    allocation.reason = why;
+    put(std::move(allocation),
+        {AuditEvent::kReplaced, why, preferred.nodes, std::nullopt, placement::reason_code::kReturned});
+  }
+}
+
+/// Returns the shared CPUs of a container that follows the pool.
+CpuSet Draft::shared_cpus_of(const Allocation& allocation) const {
+  if (allocation.conflict) return allocation.placement.cpus;
+  CpuSet cpus = home_cpus_of(allocation);
+  if (allocation.is_widened()) cpus |= allocation.widening->cpus & transition_.pool;
+  return cpus;
+}
+
+/// The same without those that it is widened by.
+CpuSet Draft::home_cpus_of(const Allocation& allocation) const {
+  return shared_cpus(allocation.placement.mode, allocation.within, transition_.pool, transition_.free_reserved,
+                     !allocation.workload.kubelet_cpus.empty());
+}
+
+/// Returns false if it may stay for now: it is where the policies agree to, and has CPUs there.
+bool Draft::has_to_return(const Allocation& allocation) const {
+  const placement::Mode mode = allocation.placement.mode;
+  const Allocation* before = ledger_.find(allocation.workload.key);
+  const bool can_move_again = before != nullptr && before->stuck && !allocation.stuck;
+  return can_move_again || allocation.squeeze != Squeeze::kNone || mode != allocation.preferred->placement.mode ||
+         !allocation.within.intersects(pool_for(mode, transition_.pool, transition_.free_reserved));
+}
+
+/// Returns true if it is as well off where it is as where it would go back to.
+bool Draft::may_stay_displaced(const Allocation& allocation) const {
+  return !has_to_return(allocation) && shared_request_milli(allocation) > 0;
+}
+
+/// Such a container goes back only when CPUs that it had to leave become free, and if there is room: where too much
+/// would be requested, it would have to move once more.
+void Draft::keep_from_crowding(std::vector<Allocation>& back) const {
+  const CpuSet gained = (transition_.pool - ledger_.pool()) | (transition_.free_reserved - ledger_.free_reserved());
+  std::erase_if(back, [&](const Allocation& allocation) {
+    const bool is_called_back = allocation.preferred->is_due || allocation.preferred->within.intersects(gained);
+    return may_stay_displaced(allocation) && !transition_.inventory && !is_called_back;
+  });
+  if (std::none_of(back.begin(), back.end(), [this](const auto& a) { return may_stay_displaced(a); })) return;
+  SharedLoadSum sum;
+  for_each([&](const placement::ContainerKey&, const Allocation& allocation) {
+    if (!allocation.follows_pool()) return;
+    const CpuSet cpus = allocation.conflict ? allocation.placement.cpus : home_cpus_of(allocation);
+    sum.add(cpus, shared_request_milli(allocation));
+  });
+  SharedLoad load = sum.load();
+  std::erase_if(back, [&](const Allocation& allocation) {
+    Allocation returned = allocation;
+    returned.placement.mode = allocation.preferred->placement.mode;
+    returned.within = allocation.preferred->within;
+    const CpuSet now = allocation.conflict ? allocation.placement.cpus : home_cpus_of(allocation);
+    const CpuSet home = allocation.conflict ? allocation.placement.cpus : home_cpus_of(returned);
+    const std::int64_t milli = shared_request_milli(allocation);
+    const SharedLoad::Load mean = load.mean(now);
+    load.remove(now, milli);
+    load.add(home, milli);
+    if (!may_stay_displaced(allocation) || load.mean(home) <= std::max(mean, SharedLoad::kWholeCpu)) return false;
+    load.remove(home, milli);
+    load.add(now, milli);
+    return true;
+  });
+}
+
+/// Whoever does not leave CPUs is given no others: it would not leave those either, and nobody could have them alone.
+void Draft::hold_stuck() {
+  std::vector<Allocation> held;
+  for_each([&](const placement::ContainerKey&, const Allocation& allocation) {
+    if (!allocation.stuck || !allocation.is_movable_in_pool()) return;
+    const CpuSet stays_on = allocation.placement.cpus | allocation.vacating | allocation.stuck->cpus;
+    const CpuSet cpus = shared_cpus_of(allocation);
+    if (cpus.is_subset_of(stays_on) || !cpus.intersects(stays_on)) return;
+    held.push_back(allocation);
+    Allocation& kept = held.back();
+    if (!kept.preferred) kept.preferred = Preferred{{kept.placement.mode, {}, {}, {}}, kept.within, kept.nodes};
+    kept.within &= stays_on;
+    if (kept.widening) kept.widening->cpus &= stays_on;
+  });
+  for (Allocation& allocation : held) {
+    allocation.reason = fmt::format("it cannot be moved, so that it is given no CPUs besides {} until it can be",
+                                    named("CPU", shared_cpus_of(allocation)));
+    AuditEntry audit{AuditEvent::kReplaced, allocation.reason, allocation.nodes};
+    audit.reason_code = placement::reason_code::kStuckKept;
+    put(std::move(allocation), std::move(audit));
+  }
+}
+
+void Draft::follow_pool() {
+  std::vector<std::pair<placement::ContainerKey, CpuSet>> moved;
+  for_each([&](const placement::ContainerKey& key, const Allocation& allocation) {
+    if (!allocation.follows_pool() || allocation.conflict) return;
+    CpuSet cpus = shared_cpus_of(allocation);
+    // Decisions never leave a shared container without CPUs; should one slip through, it stays where it is.
+    if (cpus.empty() || cpus == allocation.placement.cpus) return;
+    moved.emplace_back(key, std::move(cpus));
+  });
+  for (auto& [key, cpus] : moved) change_of(key).after->placement.cpus = std::move(cpus);
+}
+
+/// Gives containers that were left to the kernel their CPUs again as soon as they may use them.
+void Draft::end_squeezes() {
+  std::vector<Allocation> back;
+  for_each([&](const placement::ContainerKey&, const Allocation& allocation) {
+    if (allocation.squeeze != Squeeze::kLeftToKernel) return;
+    const CpuSet open = pool_for(allocation.placement.mode, transition_.pool, transition_.free_reserved);
+    const bool has_cpus = allocation.is_exclusive() ? allocation.placement.cpus.is_subset_of(inventory().allowed)
+                                                    : allocation.within.intersects(open);
+    if (has_cpus) back.push_back(allocation);
+  });
+  for (Allocation& allocation : back) {
+    allocation.squeeze = allocation.preferred ? Squeeze::kPlaced : Squeeze::kNone;
+    allocation.reason =
+        fmt::format("CPUs that it may use are available again: it runs on {}", named("CPU", allocation.placement.cpus));
+    AuditEntry audit{AuditEvent::kReplaced, allocation.reason, allocation.nodes};
+    audit.reason_code = placement::reason_code::kCpusAvailable;
+    put(std::move(allocation), std::move(audit));
+  }
+}
+
+}  // namespace topolet::engine
