@@ -59,6 +59,9 @@ struct OperationResult {
   PluginActivity plugins;                       ///< of the first operation with that of the start
 };
 
+/// Has the result say that the line makes no sense.
+void set_error(OperationResult& result, std::string reason);
+
 /// The daemon's record of one container.
 struct ContainerSnapshot {
   placement::ContainerKey key;
