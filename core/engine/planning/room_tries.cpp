@@ -218,6 +218,7 @@ void RoomTries::add_tries_in_cache(const CpuSet& cache, std::vector<RoomTry>& tr
 
 std::vector<RoomTry> RoomTries::best(std::size_t count) const {
   std::vector<RoomTry> tries;
+  if (residents_.empty()) return tries;
   std::size_t fewest = topology_.nodes.size();
   if (wanted_.now.is_denied) {
     for (const placement::Candidate& place : placer_.candidates()) {
