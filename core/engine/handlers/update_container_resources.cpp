@@ -35,6 +35,8 @@ void UpdateContainerResources::begin_turn(const Status& turn_status) {
     return operation_done_(false);
   }
   before_ = *allocation;
+  // Others could not move before it is answered.
+  if (operation_->patience()) may_make_room_ = false;
   if (!needs_environment(before_)) return decide(before_);
   deps_.mover.recover_workload(before_.workload.key,
                                [self = shared_from_this()](const std::optional<Allocation>& known) {
