@@ -297,8 +297,9 @@ void Engine::Impl::release_deferred(const Status& status) {
 void Engine::Impl::tick_plugins() {
   if (!ask_plugins) return;
   const std::vector<plugin::MoveRequest> requests = ask_plugins([this] {
+    const load::Source& load = placer.deps().load;
     return std::make_shared<const plugin::TickSnapshot>(
-        plugin::TickSnapshot{placer.topology(), committer.ledger().snapshot()});
+        plugin::TickSnapshot{placer.topology(), committer.ledger().snapshot(), load ? load() : nullptr});
   });
   for (const plugin::MoveRequest& request : requests) rebalancer.move_as_requested(request);
 }

@@ -1,0 +1,20 @@
+// The configuration of the load plugin.
+#pragma once
+
+#include <topolet/policy.hpp>
+
+#include <string>
+#include <vector>
+
+namespace topolet::load_policy {
+
+struct PolicyOptions {
+  bool relieves = true;  ///< containers leave nodes that cannot give them what they use
+  /// The namespaces whose pods may have what others pay for (placement.exclusive-namespaces and
+  /// placement.reserved-namespaces), as patterns.
+  std::vector<std::string> taking_namespaces = {};
+};
+
+PolicyOptions read_options(const sdk::Options& options);
+
+}  // namespace topolet::load_policy

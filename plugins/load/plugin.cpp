@@ -1,0 +1,19 @@
+#include <array>
+
+#include "plugins/load/policy.hpp"
+
+namespace {
+
+namespace sdk = topolet::sdk;
+
+constexpr std::array<topolet_str, 2> kRelieve = {{TOPOLET_STR("off"), TOPOLET_STR("on")}};
+
+constexpr std::array<topolet_option, 1> kOptions = {{
+    sdk::choice_option("relieve", "on", kRelieve,
+                       "Whether a container that shares CPUs leaves a node, one a minute, that for a minute has been "
+                       "able to do clearly less than its containers want, for a calmer one (on), or none does (off)."),
+}};
+
+}  // namespace
+
+TOPOLET_PLUGIN(topolet::load_policy::Policy, "load", TOPOLET_LOAD_VERSION, kOptions);
