@@ -154,6 +154,9 @@ FROM allocation a CROSS JOIN decided d USING (decision)
 ORDER BY d.pod_namespace, d.pod_name, d.container, d.attempt;
 )sql";
 
+/// Adds what BestEffort containers are narrowed to. The view `allocation` has all columns of the table.
+constexpr const char* kNarrowedV18 = "ALTER TABLE allocation_row ADD COLUMN narrowed_to TEXT NOT NULL DEFAULT '';";
+
 }  // namespace
 
 const std::vector<Migration>& migrations() {
@@ -166,6 +169,7 @@ const std::vector<Migration>& migrations() {
       {15, kCompletedV15},
       {16, kColumnsV16},
       {17, fmt::format("{}{}", kColumnsV17, kWholePoolV17)},
+      {18, kNarrowedV18},
   };
   return kSteps;
 }

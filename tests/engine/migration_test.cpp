@@ -134,6 +134,7 @@ void forget_since_sixteen(Allocation& allocation) {
   allocation.shares_pool_row = false;
   allocation.mems_to_keep = {};
   allocation.widening.reset();
+  allocation.narrowed_to = {};
 }
 
 TEST_F(MigrationTest, BringsAnAllocationOfTheFirstVersion) {
@@ -185,6 +186,24 @@ TEST_F(MigrationTest, BringsAnAllocationOfVersionSixteenThatWasNeverMoved) {
   expected.shares_pool_row = false;
   expected.mems_to_keep = {};
   expected.widening.reset();
+  expected.narrowed_to = {};
+  expect_same(migrated(), expected);
+}
+
+TEST_F(MigrationTest, BringsAnAllocationOfVersionSeventeenThatIsNotNarrowed) {
+  make(17);
+  Allocation has_own_row = full_allocation(1);
+  has_own_row.shares_pool_row = false;
+  store::Columns columns;
+  for (auto& [column, value] : encode(has_own_row)) {
+    if (column == "narrowed_to") continue;
+    const bool is_own = column == "cpus" || column == "vacating" || column == "generation";
+    columns.emplace_back(is_own ? "own_" + column : column, value);
+  }
+  put("allocation_row", "decision", columns);
+  Allocation expected = stored_allocation();
+  expected.shares_pool_row = false;
+  expected.narrowed_to = {};
   expect_same(migrated(), expected);
 }
 

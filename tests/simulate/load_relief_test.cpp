@@ -56,6 +56,11 @@ class LoadReliefTest : public ::testing::Test {
     return all;
   }
 
+  std::int64_t rows(const std::string& event) const {
+    auto database = store::Database::open(directory_.path() / "state.db", store::Database::Access::kReadOnly);
+    return *database->integer("SELECT count(*) FROM decided WHERE event = '" + event + "'", "read");
+  }
+
   TempDir directory_;
   std::unique_ptr<SimulatedNode> node_;
 };
@@ -134,6 +139,60 @@ TEST_F(LoadReliefTest, NobodyGoesBackAndForth) {
     }
   }
   EXPECT_GT(moved, 5U) << "the loads are such that some have to leave";
+}
+
+/// On both nodes.
+TEST_F(LoadReliefTest, BestEffortGivesWay) {
+  begin();
+  node_->burstable("a", 1000);
+  node_->besteffort("x");
+  ASSERT_EQ(runs_on("x").size(), 8U);
+  apply(measured("a", 2100));
+  apply(measured("x", 3000));
+  apply(let_pass(2));
+  EXPECT_EQ(runs_on("x").size(), 3U) << "65 % of 8 less 2.1";
+  const OperationResult another = node_->besteffort("y");
+  EXPECT_EQ(another.cpus, runs_on("x")) << "one set for all";
+  apply(R"({"op":"restart"})");
+  apply(let_pass(2));
+  EXPECT_EQ(runs_on("x").size(), 3U);
+  apply(measured("a", 0));
+  apply(let_pass(11));
+  EXPECT_EQ(runs_on("x").size(), 4U) << "one step in ten seconds";
+  apply(let_pass(60));
+  EXPECT_EQ(runs_on("x").size(), 5U);
+  EXPECT_EQ(runs_on("y"), runs_on("x"));
+  EXPECT_EQ(rows("narrowed"), 1) << "x; y has come later";
+  for (const std::string pod : {"a", "x"})
+    apply(fmt::format(R"({{"op":"load","pod":"{}","container":"main","known":false}})", pod));
+  apply(let_pass(2));
+  EXPECT_EQ(runs_on("x").size(), 8U) << "what is used is not known any more";
+}
+
+TEST_F(LoadReliefTest, BestEffortGivesWayToNobodyWhereThatIsOff) {
+  begin("node:2(memory=64GB) core:4 pu:1", {"--load.besteffort-percent=0"});
+  node_->burstable("a", 1000);
+  node_->besteffort("x");
+  apply(measured("a", 2100));
+  apply(let_pass(60));
+  EXPECT_EQ(runs_on("x").size(), 8U);
+}
+
+/// The exclusive ones have theirs alone, whoever gives way; what is narrowed stays in the pool.
+TEST_F(LoadReliefTest, BestEffortGivesWayInThePoolOnly) {
+  begin();
+  node_->burstable("a", 1000);
+  node_->besteffort("x");
+  apply(measured("a", 2100));
+  apply(let_pass(2));
+  const CpuSet own = node_->guaranteed("g", 2).cpus;
+  ASSERT_EQ(own.size(), 2U);
+  for (int second = 0; second < 30; ++second) {
+    apply(let_pass(1));
+    EXPECT_FALSE(runs_on("x").intersects(own));
+    EXPECT_FALSE(runs_on("x").empty());
+  }
+  EXPECT_EQ(runs_on("x").size(), 2U) << "65 % of 6 less 2.1, and two at least";
 }
 
 TEST_F(LoadReliefTest, LseKeepsTheRestOfItsLastCore) {

@@ -229,7 +229,7 @@ TEST_F(DetachedTest, HoldsNothingOfAnOlderVersionUntilTheFileCanBeWritten) {
                            "tags; ALTER TABLE "
                            "allocation DROP COLUMN adopted; ALTER TABLE allocation DROP COLUMN unified; ALTER TABLE "
                            "allocation DROP COLUMN kubelet_unified; ALTER TABLE allocation DROP COLUMN last_move; "
-                           "ALTER TABLE allocation DROP COLUMN widening; ALTER TABLE pod DROP COLUMN waiting; DROP "
+                           "ALTER TABLE allocation DROP COLUMN widening; ALTER TABLE allocation DROP COLUMN narrowed_to; ALTER TABLE pod DROP COLUMN waiting; DROP "
                            "TABLE recent_size; PRAGMA user_version = 13",
                            "age")
                   .has_value());
@@ -237,7 +237,7 @@ TEST_F(DetachedTest, HoldsNothingOfAnOlderVersionUntilTheFileCanBeWritten) {
   EXPECT_TRUE(store->allocations()->empty());
   EXPECT_TRUE(store->capacities()->empty());
   ASSERT_TRUE(store->reopen(*store->find_file_loss(), {1, 5}, kNow).has_value());
-  EXPECT_EQ(value("PRAGMA user_version"), "17");
+  EXPECT_EQ(value("PRAGMA user_version"), "18");
   EXPECT_EQ(store->allocations()->size(), 1U);
 }
 

@@ -75,6 +75,7 @@ void for_each_field_of_allocation(Of& allocation, Field field) {
   field("mems_to_keep", allocation.mems_to_keep);
   field("last_move", allocation.last_move);
   field("widening", allocation.widening);
+  field("narrowed_to", allocation.narrowed_to);
 }
 
 template <class Of, class Field>
