@@ -23,6 +23,7 @@ void add_names(std::string_view list, std::vector<std::string>& names) {
 PolicyOptions read_options(const sdk::Options& options) {
   PolicyOptions read;
   read.relieves = options["relieve"] != "off";
+  read.besteffort_gives_way = options.integer("besteffort-percent") > 0;
   for (const std::string_view name : kNamespaceOptions) {
     for (const std::string_view list : options.all_configured(name)) add_names(list, read.taking_namespaces);
   }

@@ -143,6 +143,7 @@ bool Relief::may_be_asked(const topolet_ledger_entry& entry, const topolet_node&
   const bool is_tied =
       entry.mems.count > 0 || entry.devices.count > 0 || entry.cdi_devices.count > 0 || entry.used_devices.count > 0;
   if (entry.mode != TOPOLET_MODE_SHARED || !runs || is_tied || entry.container_id.len == 0) return false;
+  if (options_.besteffort_gives_way && entry.qos == TOPOLET_QOS_BESTEFFORT) return false;
   const std::size_t here = sdk::size_of_both(entry.cpus, node.cpus);
   if (here == 0 || here < sdk::size_of(entry.cpus)) return false;
   const auto asked = asked_.find(std::string(sdk::text(entry.container_id)));

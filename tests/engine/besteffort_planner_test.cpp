@@ -58,6 +58,15 @@ TEST_F(BestEffortPlannerTest, TheyRunOnWhatOthersLeave) {
   EXPECT_FALSE(step()) << "nothing has changed";
 }
 
+TEST_F(BestEffortPlannerTest, WhoeverHasNoneOfTheSetAtHomeRunsOnTheSet) {
+  ledger_ = ledger_of({asking("a", 1000, CpuSet::range(4, 7)), leftover("x", CpuSet::range(0, 7)),
+                       leftover("y", CpuSet::range(4, 7))});
+  use("a", 2900);
+  ASSERT_TRUE(step());
+  EXPECT_EQ(cpus_of("x"), (CpuSet{2, 3})) << "of the node of which less is used";
+  EXPECT_EQ(cpus_of("y"), (CpuSet{2, 3}));
+}
+
 TEST_F(BestEffortPlannerTest, TheyKeepTwo) {
   use("a", 7900);
   ASSERT_TRUE(step());
@@ -79,18 +88,18 @@ TEST_F(BestEffortPlannerTest, WhatIsNotMeasuredCountsAsRequested) {
 
 TEST_F(BestEffortPlannerTest, TheyGetBackOneAfterTheOther) {
   use("a", 4000);
-  ASSERT_TRUE(step());
+  ASSERT_TRUE(step(70));
   const CpuSet least = cpus_of("x");
   ASSERT_EQ(least.size(), 2U);
   use("a", 0);
-  const auto next = step();
+  const auto next = step(70);
   ASSERT_TRUE(next);
   EXPECT_EQ(next->reason_code, "besteffort-freed");
   EXPECT_EQ(cpus_of("x").size(), 3U) << "a tenth of the machine, or one";
   EXPECT_TRUE(least.is_subset_of(cpus_of("x")));
-  ASSERT_TRUE(step());
-  ASSERT_TRUE(step());
-  EXPECT_FALSE(step()) << "65 %";
+  ASSERT_TRUE(step(70));
+  ASSERT_TRUE(step(70));
+  EXPECT_FALSE(step(70)) << "70 % of 8";
   EXPECT_EQ(cpus_of("x").size(), 5U);
 }
 

@@ -93,14 +93,15 @@ BestEffortPlanner::Use BestEffortPlanner::use_of(const load::Load& recent) const
 std::size_t BestEffortPlanner::size_after(std::int64_t milli) const {
   const std::size_t all = ledger_.pool().size();
   const std::size_t had = ledger_.besteffort().empty() ? all : (ledger_.besteffort() & ledger_.pool()).size();
+  const std::size_t least = std::min(kLeastForBestEffort, all);
   const auto whole = [&](std::int64_t left) {
     const auto cpus = static_cast<std::size_t>(std::max<std::int64_t>(0, left) / kMilliOfCpu);
-    return std::clamp(cpus, std::min(kLeastForBestEffort, all), all);
+    return std::clamp(cpus, least, all);
   };
   const std::size_t target = whole(milli);
   if (target <= had) return target;
   const std::size_t most = had + std::max<std::size_t>(1, ledger_.inventory().allowed.size() / 10);
-  return std::max(had, std::min(whole(milli - kMargin), most));
+  return std::max({had, least, std::min(whole(milli - kMargin), most)});
 }
 
 /// Those that they have first, then whole cores from the end of the nodes of which others use the least.

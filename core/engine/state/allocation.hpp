@@ -205,10 +205,13 @@ struct Allocation {
   const NodeSet& intended_mems() const { return mems_to_keep.empty() ? placement.mems : mems_to_keep; }
   /// Returns the CPUs that nobody else may run on.
   CpuSet dedicated_cpus() const { return is_exclusive() ? placement.cpus | placement.withheld : placement.withheld; }
-  /// It runs in the pool on what is left over: it requests nothing, and nobody but topolet says where it runs.
+  /// It runs in the pool on what is left over: it requests nothing, nothing ties it to a node, and nobody but topolet
+  /// says where it runs.
   bool yields() const {
+    const bool is_tied = !workload.used_devices.empty() || !workload.devices.empty() || !workload.cdi_devices.empty() ||
+                         !placement.mems.empty() || !workload.kubelet_mems.empty();
     return workload.qos == placement::Qos::kBestEffort && placement.mode == placement::Mode::kShared &&
-           is_movable_in_pool() && !overruled;
+           is_movable_in_pool() && !overruled && !is_tied;
   }
   /// It may run on CPUs beside its home.
   bool is_widened() const { return widening && !widening->cpus.empty(); }

@@ -258,8 +258,11 @@ void Draft::return_displaced() {
 CpuSet Draft::shared_cpus_of(const Allocation& allocation) const {
   if (allocation.conflict) return allocation.placement.cpus;
   CpuSet cpus = home_cpus_of(allocation);
-  // Nobody is left without CPUs.
-  if (CpuSet narrowed = cpus & narrowed_to(allocation); !narrowed.empty()) return narrowed;
+  // One that yields leaves its home rather than run where the others need the CPUs. Nobody is left without any.
+  if (const CpuSet left_over = narrowed_to(allocation) & transition_.pool; !left_over.empty()) {
+    CpuSet at_home = cpus & left_over;
+    return at_home.empty() ? left_over : at_home;
+  }
   if (allocation.is_widened()) cpus |= allocation.widening->cpus & transition_.pool;
   return cpus;
 }

@@ -88,9 +88,9 @@ TEST_F(ReliefTest, StaysWhereNoOtherNodeIsClearlyCalmer) {
   EXPECT_THAT(tick(200, all), IsEmpty());
 }
 
-TEST_F(ReliefTest, MovesBestEffortFirst) {
+TEST_F(ReliefTest, MovesClassBeFirst) {
   Container be = running("be");
-  be.qos = TOPOLET_QOS_BESTEFFORT;
+  be.settings = {{"class", "BE"}};
   ledger_.place_shared(be, kNode0).entry_flags(TOPOLET_ENTRY_STARTED);
   const Loads loads({{4000, 0}, {4000, 0}}, {used(1500), used(1900), used(500), used(100)});
   static_cast<void>(tick(0, loads));
@@ -98,6 +98,22 @@ TEST_F(ReliefTest, MovesBestEffortFirst) {
   ASSERT_EQ(wishes.size(), 1U);
   EXPECT_EQ(wishes.front().entry, 2U);
   EXPECT_THAT(wishes.front().reason, HasSubstr("class BE"));
+}
+
+TEST_F(ReliefTest, MovesBestEffortContainersOnlyWhereTheyDoNotGiveWay) {
+  Ledger ledger(machine_);
+  Container be = running("be");
+  be.qos = TOPOLET_QOS_BESTEFFORT;
+  ledger.place_shared(be, kNode0).entry_flags(TOPOLET_ENTRY_STARTED);
+  ledger.place_shared(running("c"), kNode0).entry_flags(TOPOLET_ENTRY_STARTED);
+  const Loads loads({{4000, 0}, {4000, 0}}, {used(900), used(2900)});
+  for (const std::string percent : {"0", "65"}) {
+    Plugin plugin(topolet_plugin_v1, host_, {{"besteffort-percent", percent}});
+    static_cast<void>(plugin.tick(machine_, ledger, 0, &loads.view()));
+    const std::vector<Wish> wishes = plugin.tick(machine_, ledger, 60000, &loads.view());
+    ASSERT_EQ(wishes.size(), 1U);
+    EXPECT_EQ(wishes.front().entry, percent == "0" ? 0U : 1U);
+  }
 }
 
 TEST_F(ReliefTest, AsksNobodyWhoIsTiedToItsNode) {
