@@ -59,8 +59,8 @@ TEST_F(BestEffortPlannerTest, TheyRunOnWhatOthersLeave) {
 }
 
 TEST_F(BestEffortPlannerTest, WhoeverHasNoneOfTheSetAtHomeRunsOnTheSet) {
-  ledger_ = ledger_of({asking("a", 1000, CpuSet::range(4, 7)), leftover("x", CpuSet::range(0, 7)),
-                       leftover("y", CpuSet::range(4, 7))});
+  ledger_ = ledger_of(
+      {asking("a", 1000, CpuSet::range(4, 7)), leftover("x", CpuSet::range(0, 7)), leftover("y", CpuSet::range(4, 7))});
   use("a", 2900);
   ASSERT_TRUE(step());
   EXPECT_EQ(cpus_of("x"), (CpuSet{2, 3})) << "of the node of which less is used";

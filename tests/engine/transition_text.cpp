@@ -60,7 +60,8 @@ Fields fields_of(const Allocation& allocation) {
           {"stuck", allocation.stuck ? allocation.stuck->cpus.to_string() : std::string()},
           {"tags", tags(allocation.workload.tags)},
           {"adopted", flag(allocation.adopted)},
-          {"keeps mems", allocation.mems_to_keep.to_string()}};
+          {"keeps mems", allocation.mems_to_keep.to_string()},
+          {"narrowed to", allocation.narrowed_to.to_string()}};
 }
 
 std::string differences(const Allocation& before, const Allocation& after) {
