@@ -100,7 +100,8 @@ void Relief::forget_gone(const topolet_ledger& ledger) {
   std::set<std::string_view> there;
   for (const topolet_ledger_entry& entry : sdk::entries(ledger)) there.insert(sdk::text(entry.container_id));
   for (const std::string& key : keys) {
-    if (there.count(std::string_view(key).substr(kLeftPrefix.size())) == 0) host_.remove(key);
+    const std::size_t id = std::min(key.find('/'), key.size() - 1) + 1;
+    if (there.count(std::string_view(key).substr(id)) == 0) host_.remove(key);
   }
 }
 

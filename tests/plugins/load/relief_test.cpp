@@ -171,7 +171,7 @@ TEST_F(ReliefTest, ForgetsContainersThatAreGone) {
   EXPECT_EQ(host_.state.at("used/id-b"), "2400");
   plugin_.notify({.kind = TOPOLET_EVENT_RELEASED, .mode = TOPOLET_MODE_SHARED}, machine_, running("b"));
   EXPECT_THAT(host_.state, IsEmpty());
-  host_.state = {{"left/id-z", "0"}, {"used/id-z", "100"}};
+  host_.state = {{"left/id-z", "0"}, {"used/id-z", "100"}, {"x", "of another version"}};
   const Loads calm({{4000, 0}, {4000, 0}}, {used(100), used(100), used(100)});
   static_cast<void>(tick(200, calm));
   EXPECT_THAT(host_.state, IsEmpty());
