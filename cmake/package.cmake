@@ -43,7 +43,7 @@ Kubernetes container of a node runs. It passes every call between kubelet and
 container runtime through, and adds its decision to those that create
 containers.
 .
-The package has the daemon, its plugins numa, gpu, smt and foreign-zone, and
+The package has the daemon, its plugins numa, gpu, smt, load and foreign-zone, and
 the command topolet, which shows and explains the decisions.]])
 
 # What dpkg runs of each of the programs.

@@ -158,6 +158,9 @@ ORDER BY d.pod_namespace, d.pod_name, d.container, d.attempt;
 /// table.
 constexpr const char* kColumnsV18 = "ALTER TABLE allocation_row ADD COLUMN moved_from TEXT NOT NULL DEFAULT '';";
 
+/// Adds what BestEffort containers are narrowed to. The view `allocation` has all columns of the table.
+constexpr const char* kNarrowedV19 = "ALTER TABLE allocation_row ADD COLUMN narrowed_to TEXT NOT NULL DEFAULT '';";
+
 }  // namespace
 
 const std::vector<Migration>& migrations() {
@@ -171,6 +174,7 @@ const std::vector<Migration>& migrations() {
       {16, kColumnsV16},
       {17, fmt::format("{}{}", kColumnsV17, kWholePoolV17)},
       {18, kColumnsV18},
+      {19, kNarrowedV19},
   };
   return kSteps;
 }

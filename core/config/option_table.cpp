@@ -140,7 +140,8 @@ std::vector<OptionSpec> placement_options() {
           repeatable(option(
               "exclusive-namespaces", OptionType::kNamespaces, {"none"},
               "Kubernetes namespaces whose pods may take more than they request by annotations: exclusive CPUs for "
-              "a request that is no whole number, which is rounded up, idle sibling threads, CPUs that the kernel "
+              "a request that is no whole number, which is rounded up, idle sibling threads, the classes LSE and LSR, "
+              "CPUs that the kernel "
               "isolates. Names, in which * is any text, or none. Those of reserved-namespaces always may. Elsewhere "
               "such annotations are ignored, and the reason of the placement says so.")),
           {"none"}),

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/base/log.hpp"
+#include "core/engine/converge/besteffort_relief.hpp"
 #include "core/engine/converge/cpuset_writer.hpp"
 #include "core/engine/converge/exits.hpp"
 #include "core/engine/converge/home_relief.hpp"
@@ -88,6 +89,7 @@ struct Engine::Impl {
   MemoryNarrower memory_narrower;
   Rebalancer rebalancer;
   HomeRelief home_relief;
+  BestEffortRelief besteffort_relief;
   PluginEvents plugin_events;
   KubeletStatic kubelet_static;
   AwaitedOutcomes awaited_outcomes;
@@ -123,6 +125,7 @@ Engine::Impl::Impl(Options&& given, Deps&& deps, LoadedLedger loaded)
       memory_narrower({*loop, committer, cpusets, mover, clock.clock(), deps.log}),
       rebalancer({*loop, committer, placer, mover, clock.clock(), deps.log}),
       home_relief({committer, placer, clock.clock()}),
+      besteffort_relief({committer, placer, clock.clock(), std::move(deps.besteffort_percent)}),
       plugin_events(committer,
                     {*loop, placer, std::move(deps.any_plugin_handles_events), std::move(deps.publish_event)}),
       kubelet_static(committer, loaded.told_of_kubelet, deps.log),
@@ -297,8 +300,9 @@ void Engine::Impl::release_deferred(const Status& status) {
 void Engine::Impl::tick_plugins() {
   if (!ask_plugins) return;
   const std::vector<plugin::MoveRequest> requests = ask_plugins([this] {
+    const load::Source& load = placer.deps().load;
     return std::make_shared<const plugin::TickSnapshot>(
-        plugin::TickSnapshot{placer.topology(), committer.ledger().snapshot()});
+        plugin::TickSnapshot{placer.topology(), committer.ledger().snapshot(), load ? load() : nullptr});
   });
   for (const plugin::MoveRequest& request : requests) rebalancer.move_as_requested(request);
 }
@@ -315,6 +319,7 @@ void Engine::Impl::tick() {
   pod_quotas.check();
   memory_narrower.check();
   home_relief.check();
+  besteffort_relief.check();
   tick_plugins();
   const auto now = clock.clock().steady();
   if (now - last_reconcile < options.reconcile_every && !reconciler.has_creates_in_doubt()) return;

@@ -165,6 +165,9 @@ class Engine final : public operations::OperationHandler {
     std::function<std::vector<plugin::MoveRequest>(
         const std::function<std::shared_ptr<const plugin::TickSnapshot>()>& view)>
         tick_plugins = {};
+    /// Returns the percentage of what the pool can do that is for BestEffort containers and those whom they yield to;
+    /// none: they yield to nobody. May be empty.
+    std::function<std::optional<std::uint32_t>()> besteffort_percent = {};
     /// Who else hears of all transitions, on the loop's thread. They must outlive the engine.
     std::vector<Observer*> observers = {};
     std::unique_ptr<Loop> loop = std::make_unique<ThreadLoop>();

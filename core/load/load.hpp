@@ -35,6 +35,8 @@ struct NodeLoad {
 struct Load {
   std::map<std::string, ContainerLoad> containers;  ///< by the runtime's id
   std::map<std::uint32_t, NodeLoad> nodes;          ///< by OS index
+  /// For how long samples have been taken without a break; none where that is not known.
+  std::optional<std::chrono::milliseconds> measured_for = {};
 
   bool empty() const { return containers.empty() && nodes.empty(); }
 

@@ -71,16 +71,18 @@ const topolet_request* EnlargedStructs::enlarge(const topolet_request* request) 
   copy->workload = enlarge(copy->workload);
   copy->topology = enlarge(copy->topology);
   copy->ledger = enlarge(copy->ledger);
-  if (copy->load != nullptr) copy->load = enlarge_load(*copy);
+  copy->load = enlarge_load(copy->load, *copy->topology, *copy->ledger);
   return copy;
 }
 
 /// Its arrays are as long as those of the topology and the ledger.
-const topolet_load* EnlargedStructs::enlarge_load(const topolet_request& request) {
-  topolet_load* copy = enlarge_flat(request.load);
-  if (copy->nodes != nullptr) enlarge_array(copy->nodes, request.topology->node_count, copy->node_stride);
-  if (copy->pus != nullptr) enlarge_array(copy->pus, request.topology->pu_count, copy->pu_stride);
-  if (copy->entries != nullptr) enlarge_array(copy->entries, request.ledger->entry_count, copy->entry_stride);
+const topolet_load* EnlargedStructs::enlarge_load(const topolet_load* load, const topolet_topology& topology,
+                                                  const topolet_ledger& ledger) {
+  if (load == nullptr) return nullptr;
+  topolet_load* copy = enlarge_flat(load);
+  if (copy->nodes != nullptr) enlarge_array(copy->nodes, topology.node_count, copy->node_stride);
+  if (copy->pus != nullptr) enlarge_array(copy->pus, topology.pu_count, copy->pu_stride);
+  if (copy->entries != nullptr) enlarge_array(copy->entries, ledger.entry_count, copy->entry_stride);
   return copy;
 }
 
@@ -113,6 +115,7 @@ const topolet_tick_request* EnlargedStructs::enlarge(const topolet_tick_request*
   topolet_tick_request* copy = enlarge_flat(request);
   copy->topology = enlarge(copy->topology);
   copy->ledger = enlarge(copy->ledger);
+  copy->load = enlarge_load(copy->load, *copy->topology, *copy->ledger);
   return copy;
 }
 

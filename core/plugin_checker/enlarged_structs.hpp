@@ -50,7 +50,8 @@ class EnlargedStructs {
  private:
   const topolet_topology* enlarge(const topolet_topology* topology);
   const topolet_ledger* enlarge(const topolet_ledger* ledger);
-  const topolet_load* enlarge_load(const topolet_request& request);
+  const topolet_load* enlarge_load(const topolet_load* load, const topolet_topology& topology,
+                                   const topolet_ledger& ledger);
   const topolet_workload* enlarge(const topolet_workload* workload);
   const topolet_demand* enlarge(const topolet_demand* demand);
 

@@ -140,6 +140,8 @@ Status RecordWriter::see_load(const Moment& at, const std::shared_ptr<const load
   Json line{{"op", op::kMeasured}};
   add_differences("containers", load_.containers, now.containers, line);
   add_differences("nodes", load_.nodes, now.nodes, line);
+  if (load_.measured_for != now.measured_for)
+    line["measured_for_ms"] = now.measured_for ? Json(now.measured_for->count()) : Json();
   if (line.size() == 1) return {};
   load_ = now;
   return append(at, std::move(line));
@@ -200,6 +202,7 @@ Status RecordWriter::add_event(const Moment& at, const plugin::ContainerEvent& c
 Status RecordWriter::add_tick(const Moment& at, const plugin::TickSnapshot& seen,
                               const std::vector<plugin::MoveRequest>& moves, const std::vector<std::string>& woken) {
   if (Status known = see_machine(at, seen.topology); !known) return known;
+  if (Status known = see_load(at, seen.load); !known) return known;
   Json line{{"op", op::kTick}, {"steady_ms", at.steady.count()}};
   line["ledger"] = ledger_.changes(seen.ledger, names());
   if (!woken.empty()) line["woken"] = woken;

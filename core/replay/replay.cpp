@@ -167,6 +167,10 @@ class Player {
         now.nodes[os_index] = from_json<load::NodeLoad>(value);
       }
     }
+    if (const auto lasts = line.find("measured_for_ms"); lasts != line.end()) {
+      now.measured_for.reset();
+      if (!lasts->is_null()) now.measured_for = std::chrono::milliseconds(lasts->get<std::int64_t>());
+    }
     load_ = std::make_shared<const load::Load>(std::move(now));
   }
 
@@ -277,6 +281,7 @@ class Player {
     auto seen = std::make_shared<plugin::TickSnapshot>();
     seen->topology = machine_;
     seen->ledger = ledger_.apply(line.at("ledger"));
+    seen->load = load_;
     ++result_.ticks;
     const auto recorded = from_json<std::vector<plugin::MoveRequest>>(line.value("moves", Json::array()));
     const auto woken = line.value("woken", std::vector<std::string>());

@@ -282,6 +282,8 @@ Readers load_readers() {
          o.psi_some_permille = static_cast<std::uint32_t>(number_of(v, k, 0, 1000));
        }},
       {"node", kNode},
+      {"age_ms", [](Operation& o, const json& v,
+                    std::string_view k) { o.age = std::chrono::milliseconds(number_of(v, k, 0, 24L * 3600 * 1000)); }},
       {"effective_milli",
        [](Operation& o, const json& v, std::string_view k) { o.effective_milli = number_of(v, k, 0, kMost); }},
       {"known", [](Operation& o, const json& v, std::string_view k) { o.known = flag_of(v, k); }}};

@@ -106,6 +106,7 @@ struct Operation {
   std::optional<std::uint32_t> psi_some_permille;
   std::optional<std::int64_t> effective_milli;  ///< load: of a node
   bool known = true;                            ///< load: false: it is not measured any more
+  std::chrono::milliseconds age{};              ///< load: of each value that is shown
 
   std::uint32_t node = 0;             ///< capacity, load
   std::optional<std::int64_t> milli;  ///< none: nominal again

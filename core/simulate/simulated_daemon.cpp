@@ -9,6 +9,7 @@
 #include "core/machine/machine.hpp"
 #include "core/placement/decide.hpp"
 #include "core/plugin/host/check_annotations.hpp"
+#include "core/plugin/host/common_options.hpp"
 #include "core/replay/operations.hpp"
 #include "core/replay/recorder.hpp"
 #include "core/simulate/in_answer_front.hpp"
@@ -261,6 +262,7 @@ Status SimulatedDaemon::begin_run() {
           .any_plugin_handles_events = [] { return true; },
           .publish_event = [&run](auto event) { run.publish(std::move(event)); },
           .tick_plugins = [&run](const auto& view) { return run.tick(view); },
+          .besteffort_percent = [&run] { return plugin::besteffort_percent_of(run.votes, run.policies->states()); },
           .observers = run.observers(),
           .loop = std::move(loop)});
   if (options_.front == operations::Neighbours::kInAnswer)

@@ -409,7 +409,7 @@ void Simulation::set_load(const Operation& operation, OperationResult& result) {
     if (std::none_of(topology_->nodes.begin(), topology_->nodes.end(), is_it))
       return set_error(result, fmt::format("the machine has no node {}", operation.node));
     if (operation.known) {
-      node_loads_[operation.node] = {.effective_milli = *operation.effective_milli};
+      node_loads_[operation.node] = {.effective_milli = *operation.effective_milli, .age = operation.age};
     } else {
       node_loads_.erase(operation.node);
     }
@@ -419,8 +419,8 @@ void Simulation::set_load(const Operation& operation, OperationResult& result) {
   if (!id) return;
   container_ids_[{operation.pod, operation.container}] = *id;
   if (operation.known) {
-    loads_[{operation.pod, operation.container}] = {.cpu_milli = *operation.cpu_milli,
-                                                    .psi_some_permille = operation.psi_some_permille};
+    loads_[{operation.pod, operation.container}] = {
+        .cpu_milli = *operation.cpu_milli, .psi_some_permille = operation.psi_some_permille, .age = operation.age};
   } else {
     loads_.erase({operation.pod, operation.container});
   }

@@ -394,6 +394,7 @@ try_exclusive_annotations() {
   local policy taken=0 words
   policy=$(by_policy topolet-exclusive-annotations)
   for words in '{topolet.io/cpus: exclusive}' '{topolet.io/smt: isolate}' '{topolet.io/isolated: prefer}' \
+    '{topolet.io/class: LSE}' '{topolet.io/class: LSR}' "{topolet.io/containers: '{\"main\": {\"class\": \"LSE\"}}'}" \
     "{topolet.io/containers: '{\"main\": {\"cpus\": \"exclusive\"}}'}" \
     "{topolet.io/containers: '{\"main\": {\"\\u0073mt\": \"isolate\"}}'}"; do
     put_asking_pod "taking-$((++taken))" tenant "$words" 10m

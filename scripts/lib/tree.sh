@@ -3,7 +3,7 @@
 
 kTreePackages=(patchelf curl binutils)
 kTreeBase=/opt/topolet
-kTreeTargets=(topoletd topolet numa gpu smt foreign-zone)
+kTreeTargets=(topoletd topolet numa gpu smt load foreign-zone)
 
 # project_version: that of topolet
 project_version() { sed -n 's/^project(topolet VERSION \([0-9.]*\) .*/\1/p' CMakeLists.txt; }
@@ -72,7 +72,7 @@ make_tree() {
   mkdir -p "$tree"/{bin,sbin,libexec,units,lib/topolet/plugins,share/doc}
   cp "$build/core/topoletd" "$tree/sbin/"
   cp "$build/core/cli/topolet" "$tree/bin/"
-  cp "$build/plugins"/{numa,gpu,smt,foreign-zone}.so "$tree/lib/topolet/plugins/"
+  cp "$build/plugins"/{numa,gpu,smt,load,foreign-zone}.so "$tree/lib/topolet/plugins/"
   # By which topolet-node asks for the Node; the host may have none.
   cp "$curl" "$tree/libexec/"
   chmod 644 "$tree/lib/topolet/plugins/"*

@@ -350,7 +350,7 @@ FIELD(topolet_entry_load, age_ms, 8, 8, int64_t);
 FIELD(topolet_entry_load, psi_some_permille, 16, 4, int32_t);
 FIELD(topolet_entry_load, reserved, 20, 4, uint32_t);
 
-SIZE(topolet_load, 48);
+SIZE(topolet_load, 56);
 FIELD(topolet_load, struct_size, 0, 4, uint32_t);
 FIELD(topolet_load, reserved, 4, 4, uint32_t);
 FIELD(topolet_load, nodes, 8, 8, const topolet_node_load*);
@@ -360,6 +360,7 @@ FIELD(topolet_load, node_stride, 32, 4, uint32_t);
 FIELD(topolet_load, pu_stride, 36, 4, uint32_t);
 FIELD(topolet_load, entry_stride, 40, 4, uint32_t);
 FIELD(topolet_load, reserved_2, 44, 4, uint32_t);
+FIELD(topolet_load, measured_ms, 48, 8, int64_t);
 
 SIZE(topolet_request, 152);
 FIELD(topolet_request, struct_size, 0, 4, uint32_t);

@@ -135,6 +135,7 @@ void forget_since_sixteen(Allocation& allocation) {
   allocation.mems_to_keep = {};
   allocation.widening.reset();
   allocation.moved_from.reset();
+  allocation.narrowed_to = {};
 }
 
 TEST_F(MigrationTest, BringsAnAllocationOfTheFirstVersion) {
@@ -187,6 +188,7 @@ TEST_F(MigrationTest, BringsAnAllocationOfVersionSixteenThatWasNeverMoved) {
   expected.mems_to_keep = {};
   expected.widening.reset();
   expected.moved_from.reset();
+  expected.narrowed_to = {};
   expect_same(migrated(), expected);
 }
 
@@ -202,6 +204,7 @@ TEST_F(MigrationTest, BringsAnAllocationOfVersionSeventeenThatIsNotBeingMoved) {
   Allocation expected = stored_allocation();
   expected.shares_pool_row = false;
   expected.moved_from.reset();
+  expected.narrowed_to = {};
   expect_same(migrated(), expected);
 }
 

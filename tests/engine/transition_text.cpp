@@ -61,7 +61,8 @@ Fields fields_of(const Allocation& allocation) {
           {"tags", tags(allocation.workload.tags)},
           {"adopted", flag(allocation.adopted)},
           {"keeps mems", allocation.mems_to_keep.to_string()},
-          {"moved from", allocation.moved_from ? allocation.moved_from->placement.cpus.to_string() : std::string()}};
+          {"moved from", allocation.moved_from ? allocation.moved_from->placement.cpus.to_string() : std::string()},
+          {"narrowed to", allocation.narrowed_to.to_string()}};
 }
 
 std::string differences(const Allocation& before, const Allocation& after) {

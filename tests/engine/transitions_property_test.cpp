@@ -48,7 +48,7 @@ class RandomLedger {
     for (const auto& [key, allocation] : ledger().allocations()) keys.push_back(key);
     const placement::ContainerKey key = dice_.one_of(keys);
     const Allocation& allocation = *ledger().find(key);
-    switch (dice_.below(23)) {
+    switch (dice_.below(24)) {
       case 0:
         return event::CreateRefused{key, {Code::kUnknown, "no"}};
       case 1:
@@ -95,9 +95,19 @@ class RandomLedger {
       case 21:
         if (undo_) return std::nullopt;
         return event::MoveWithdrawn{key, "it did not work"};
+      case 22:
+        return narrow_besteffort();
       default:
         return event::CrashHoldExpired{ledger().kept().empty() ? placement::ContainerKey() : ledger().kept().front()};
     }
+  }
+
+  Event narrow_besteffort() {
+    CpuSet some;
+    for (const std::uint32_t cpu : ledger().pool()) {
+      if (dice_.permille(300)) some.insert(cpu);
+    }
+    return event::BestEffortNarrowed{std::move(some), "", ""};
   }
 
   /// Some CPUs, or a share of the pool. Three of the names are those of one pod's containers.
@@ -228,6 +238,9 @@ class RandomLedger {
       EXPECT_FALSE(own.intersects(alone)) << own.to_string() << " is another's too";
       alone |= own;
       EXPECT_FALSE(allocation.vacating.intersects(allocation.placement.cpus));
+      const CpuSet left_over = ledger().besteffort() & ledger().pool();
+      if (allocation.yields() && !allocation.stuck && !left_over.empty())
+        EXPECT_TRUE(allocation.placement.cpus.is_subset_of(left_over)) << allocation.placement.cpus.to_string();
       EXPECT_TRUE(allocation.vacating_alone.is_subset_of(allocation.vacating));
       if (!allocation.is_managed()) {
         EXPECT_TRUE(allocation.vacating.empty());

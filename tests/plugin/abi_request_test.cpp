@@ -431,7 +431,9 @@ TEST(AbiRequest, ShowsWhatIsMeasured) {
     EXPECT_EQ(of(1).cpu_milli, 1500);
     EXPECT_EQ(of(1).psi_some_permille, 20);
     EXPECT_EQ(of(1).age_ms, 700);
+    EXPECT_EQ(shown.measured_ms, -1);
   }
+  measured.measured_for = std::chrono::seconds(90);
   measured.nodes[1] = {3000, std::chrono::milliseconds(900)};
   request.load = std::make_shared<const load::Load>(measured);
   const AbiRequest view = abi_view(request);
@@ -441,6 +443,7 @@ TEST(AbiRequest, ShowsWhatIsMeasured) {
   EXPECT_EQ(of(0).age_ms, -1);
   EXPECT_EQ(of(1).effective_milli, 3000);
   EXPECT_EQ(of(1).age_ms, 900);
+  EXPECT_EQ(shown.measured_ms, 90000);
 }
 
 TEST(AbiRequest, TellsThePoolFromWhatTheContainerMayBeGiven) {

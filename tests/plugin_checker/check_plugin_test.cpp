@@ -57,7 +57,7 @@ TEST_P(OurPlugins, PassEveryCase) {
   EXPECT_THAT(checked.text, HasSubstr(" 0 failed, 0 skipped"));
 }
 
-INSTANTIATE_TEST_SUITE_P(All, OurPlugins, testing::Values("numa", "gpu", "smt", "foreign-zone"));
+INSTANTIATE_TEST_SUITE_P(All, OurPlugins, testing::Values("numa", "gpu", "smt", "load", "foreign-zone"));
 
 TEST(CheckPlugin, WarnsOfDeprecatedCapabilities) {
   const Checked checked = check({.file = TOPOLET_BUILT_PLUGINS + std::string("/smt.so"),

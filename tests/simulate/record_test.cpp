@@ -110,6 +110,25 @@ TEST(Record, HasTheLoadThatDecisionsAreShown) {
   EXPECT_GE(result.decisions, 4U) << "it was asked whether the home is soft";
 }
 
+TEST(Record, HasTheLoadThatTicksAreShown) {
+  const RecordedRun run;
+  {
+    SimulatedNode node("node:2(memory=64GB) core:4 pu:1", {"--plugins.enable=numa", "--plugins.enable=load"},
+                       run.options());
+    node.burstable("a", 100);
+    node.burstable("b", 100);
+    for (const std::string pod : {"a", "b"})
+      node.apply(fmt::format(R"({{"op":"load","pod":"{}","container":"main","cpu_milli":1950}})", pod));
+    for (int i = 0; i < 14; ++i) node.apply(R"({"op":"clock","advance_s":5})");
+  }
+  const std::string record = run.text();
+  EXPECT_GE(lines_with(record, "measured").size(), 1U);
+  EXPECT_THAT(record, HasSubstr("shared CPUs of node")) << "one is asked to leave";
+  const replay::ReplayResult result = run.replay();
+  EXPECT_EQ(first_difference(result), "");
+  EXPECT_GE(result.ticks, 10U);
+}
+
 TEST(Record, NamesThePolicyThatAnswersOtherwise) {
   const RecordedRun run;
   {

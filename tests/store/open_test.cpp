@@ -230,7 +230,7 @@ TEST_F(OpenTest, LetsAnOlderProgramGoOnWithTheFileThatIsSetAside) {
 
 TEST_F(OpenTest, LeavesANewerSchemaAlone) {
   make_closed_database();
-  ASSERT_TRUE(connect(Database::Access::kReadWrite).execute("PRAGMA user_version = 18", "age").has_value());
+  ASSERT_TRUE(connect(Database::Access::kReadWrite).execute("PRAGMA user_version = 19", "age").has_value());
   const std::string before = bytes_of(file());
   const auto store = try_open();
   EXPECT_EQ(message(store), "'" + file().string() +
@@ -244,12 +244,12 @@ TEST_F(OpenTest, LeavesTheLogOfANewerSchemaAlone) {
   {
     Database writer = connect(Database::Access::kReadWrite);
     writer.leave_untouched_at_close(true);
-    ASSERT_TRUE(writer.execute("PRAGMA user_version = 18", "age").has_value());
+    ASSERT_TRUE(writer.execute("PRAGMA user_version = 19", "age").has_value());
   }
   const std::string before = bytes_of(file());
   const std::string log = bytes_of(file().string() + "-wal");
   ASSERT_FALSE(log.empty());
-  EXPECT_THAT(message(try_open()), ::testing::HasSubstr("schema version 18"));
+  EXPECT_THAT(message(try_open()), ::testing::HasSubstr("schema version 19"));
   EXPECT_EQ(bytes_of(file()), before);
   EXPECT_EQ(bytes_of(file().string() + "-wal"), log);
 }

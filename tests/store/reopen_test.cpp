@@ -230,6 +230,7 @@ TEST_F(DetachedTest, HoldsNothingOfAnOlderVersionUntilTheFileCanBeWritten) {
                            "allocation DROP COLUMN adopted; ALTER TABLE allocation DROP COLUMN unified; ALTER TABLE "
                            "allocation DROP COLUMN kubelet_unified; ALTER TABLE allocation DROP COLUMN last_move; "
                            "ALTER TABLE allocation DROP COLUMN moved_from; ALTER TABLE allocation DROP COLUMN "
+                           "narrowed_to; ALTER TABLE allocation DROP COLUMN "
                            "widening; ALTER TABLE pod DROP COLUMN waiting; DROP "
                            "TABLE recent_size; PRAGMA user_version = 13",
                            "age")

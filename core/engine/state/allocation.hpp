@@ -196,6 +196,7 @@ struct Allocation {
   std::optional<LastMove> last_move;
   std::optional<Widening> widening;  ///< shared
   std::optional<MovedFrom> moved_from;
+  CpuSet narrowed_to;  ///< of one that yields(): the CPUs that all of these are narrowed to; empty: they are not
 
   bool is_exclusive() const { return placement.mode == placement::Mode::kExclusive; }
   /// It had to leave CPUs of its own, and returns to them when it can.
@@ -226,6 +227,14 @@ struct Allocation {
   const NodeSet& intended_mems() const { return mems_to_keep.empty() ? placement.mems : mems_to_keep; }
   /// Returns the CPUs that nobody else may run on.
   CpuSet dedicated_cpus() const { return is_exclusive() ? placement.cpus | placement.withheld : placement.withheld; }
+  /// It runs in the pool on what is left over: it requests nothing, nothing ties it to a node, and nobody but topolet
+  /// says where it runs.
+  bool yields() const {
+    const bool is_tied = !workload.used_devices.empty() || !workload.devices.empty() || !workload.cdi_devices.empty() ||
+                         !placement.mems.empty() || !workload.kubelet_mems.empty();
+    return workload.qos == placement::Qos::kBestEffort && placement.mode == placement::Mode::kShared &&
+           is_movable_in_pool() && !overruled && !is_tied;
+  }
   /// It may run on CPUs beside its home.
   bool is_widened() const { return widening && !widening->cpus.empty(); }
   /// Returns the CPUs of its home, which is all that it has unless it is widened.

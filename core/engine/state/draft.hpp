@@ -73,6 +73,8 @@ class Draft {
     transition_.capacities.push_back({node, std::move(reported)});
   }
   void put_recent_sizes(RecentSizes sizes) { transition_.recent_sizes = std::move(sizes); }
+  /// The containers that yield to others follow when they change in the draft.
+  void narrow_besteffort(CpuSet cpus) { transition_.besteffort = std::move(cpus); }
   void forget_capacity(std::uint32_t node) { transition_.capacities.push_back({node, std::nullopt}); }
 
   /// To be called once.
@@ -100,12 +102,14 @@ class Draft {
   void compute_pool();
   void return_displaced();
   CpuSet shared_cpus_of(const Allocation& allocation) const;
+  CpuSet narrowed_to(const Allocation& allocation) const;
   bool has_to_return(const Allocation& allocation) const;
   CpuSet home_cpus_of(const Allocation& allocation) const;
   bool may_stay_displaced(const Allocation& allocation) const;
   void keep_from_crowding(std::vector<Allocation>& back) const;
   void hold_stuck();
   void follow_pool();
+  void note_narrowed();
   void end_squeezes();
   bool has_strays() const;
   void mark_overlapped();

@@ -53,8 +53,19 @@ void Draft::return_displaced() {
 CpuSet Draft::shared_cpus_of(const Allocation& allocation) const {
   if (allocation.conflict) return allocation.placement.cpus;
   CpuSet cpus = home_cpus_of(allocation);
+  // One that yields leaves its home rather than run where the others need the CPUs. Nobody is left without any.
+  if (const CpuSet left_over = narrowed_to(allocation) & transition_.pool; !left_over.empty()) {
+    CpuSet at_home = cpus & left_over;
+    return at_home.empty() ? left_over : at_home;
+  }
   if (allocation.is_widened()) cpus |= allocation.widening->cpus & transition_.pool;
   return cpus;
+}
+
+/// Returns what it is to be narrowed to; nothing if it is not.
+CpuSet Draft::narrowed_to(const Allocation& allocation) const {
+  if (!allocation.yields()) return {};
+  return transition_.besteffort ? *transition_.besteffort : ledger_.besteffort();
 }
 
 /// The same without those that it is widened by.
@@ -143,6 +154,14 @@ void Draft::follow_pool() {
     moved.emplace_back(key, std::move(cpus));
   });
   for (auto& [key, cpus] : moved) change_of(key).after->placement.cpus = std::move(cpus);
+  note_narrowed();
+}
+
+/// All that change know what they are narrowed to: so does whoever reads them back.
+void Draft::note_narrowed() {
+  for (auto& [key, change] : changes_) {
+    if (change.after) change.after->narrowed_to = narrowed_to(*change.after);
+  }
 }
 
 /// Gives containers that were left to the kernel their CPUs again as soon as they may use them.

@@ -258,6 +258,12 @@ struct HomesWidened {
   };
   std::vector<Change> changes;
 };
+/// All containers that yield to others run on these CPUs of the pool only from now on, as far as they may run there.
+struct BestEffortNarrowed {
+  CpuSet cpus;  ///< empty: they are narrowed no more
+  std::string reason;
+  std::string reason_code;
+};
 /// Other CPUs may be used from now on. `restricted`: shared containers that use less than a whole candidate. `widened`:
 /// shared containers with a new `within`.
 struct MachineChanged {
@@ -317,16 +323,18 @@ struct AuditOnly {
 
 }  // namespace event
 
-using Event = std::variant<
-    event::CreateAdmitted, event::Denied, event::CreateRetried, event::CreateConfirmed, event::CreateRefused,
-    event::CreateLeftInDoubt, event::CreateWithdrawn, event::CreateDiscovered, event::DoubtExpired,
-    event::StartRequested, event::StartConfirmed, event::StartRefused, event::StartLeftInDoubt, event::StopRequested,
-    event::StopRefused, event::Exited, event::Ended, event::PodStopped, event::PodRemoved, event::PodSeen,
-    event::PodForgotten, event::DemandChanged, event::Moved, event::MemoryMoved, event::ChangeReverted,
-    event::MoveWithdrawn, event::Converged, event::Drifted, event::SeenInKernel, event::SetByPlugin, event::FoundStuck,
-    event::CameLoose, event::Overlapped, event::Adopted, event::FoundForeign, event::PodConfined,
-    event::PodQuotaDropped, event::Evaluated, event::HomesWidened, event::MachineChanged, event::CrashHoldExpired,
-    event::Restarted, event::ClockSet, event::AuditOnly, event::SetupChanged, event::CapacityReported,
-    event::CapacityCleared, event::CapacityTimePassed, event::KubeletStatic, event::RestEnded, event::WaitingExpired>;
+using Event =
+    std::variant<event::CreateAdmitted, event::Denied, event::CreateRetried, event::CreateConfirmed,
+                 event::CreateRefused, event::CreateLeftInDoubt, event::CreateWithdrawn, event::CreateDiscovered,
+                 event::DoubtExpired, event::StartRequested, event::StartConfirmed, event::StartRefused,
+                 event::StartLeftInDoubt, event::StopRequested, event::StopRefused, event::Exited, event::Ended,
+                 event::PodStopped, event::PodRemoved, event::PodSeen, event::PodForgotten, event::DemandChanged,
+                 event::Moved, event::MemoryMoved, event::ChangeReverted, event::MoveWithdrawn, event::Converged,
+                 event::Drifted, event::SeenInKernel, event::SetByPlugin, event::FoundStuck, event::CameLoose,
+                 event::Overlapped, event::Adopted, event::FoundForeign, event::PodConfined, event::PodQuotaDropped,
+                 event::Evaluated, event::HomesWidened, event::BestEffortNarrowed, event::MachineChanged,
+                 event::CrashHoldExpired, event::Restarted, event::ClockSet, event::AuditOnly, event::SetupChanged,
+                 event::CapacityReported, event::CapacityCleared, event::CapacityTimePassed, event::KubeletStatic,
+                 event::RestEnded, event::WaitingExpired>;
 
 }  // namespace topolet::engine

@@ -321,6 +321,7 @@ void Ledger::apply(const Transition& transition) {
     }
   }
   if (transition.recent_sizes) recent_sizes_ = *transition.recent_sizes;
+  if (transition.besteffort) besteffort_ = *transition.besteffort;
   for (const Change& change : transition.changes) {
     book_pod((change.after ? *change.after : *change.before).workload.key);
   }
@@ -342,6 +343,7 @@ Ledger Ledger::for_plan() const {
   copy.pods_of_ = this;
   copy.reported_capacities_ = reported_capacities_;
   copy.recent_sizes_ = recent_sizes_;
+  copy.besteffort_ = besteffort_;
   return copy;
 }
 
@@ -363,6 +365,7 @@ void Ledger::load(std::vector<Allocation> allocations, std::vector<Pod> pods, st
   for (Allocation& allocation : allocations) {
     held.add(allocation);
     if (allocation.shares_pool_row) pool_vacating_ |= allocation.vacating;
+    if (!allocation.narrowed_to.empty()) besteffort_ = allocation.narrowed_to;
     put(std::move(allocation));
   }
   for (Pod& pod : pods) pods_[pod.sandbox.id] = std::move(pod);

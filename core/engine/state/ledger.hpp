@@ -46,6 +46,9 @@ class Ledger {
   const std::map<std::string, Pod>& pods() const { return pods_of_ == nullptr ? pods_ : pods_of_->pods(); }
   /// Returns the reported capacities of NUMA nodes, by OS index.
   const std::map<std::uint32_t, ReportedCapacity>& reported_capacities() const { return reported_capacities_; }
+  /// The CPUs of the pool that containers which yield to others are narrowed to; empty: they are not. Known as long as
+  /// there is such a container.
+  const CpuSet& besteffort() const { return besteffort_; }
   /// The sizes of the exclusive containers that were placed in the last day.
   const RecentSizes& recent_sizes() const { return recent_sizes_; }
 
@@ -172,6 +175,7 @@ class Ledger {
   const Ledger* pods_of_ = nullptr;  ///< of a plan's copy: who has its pods
   std::map<std::uint32_t, ReportedCapacity> reported_capacities_;
   RecentSizes recent_sizes_;
+  CpuSet besteffort_;
 };
 
 /// The exclusive and withheld CPUs of the allocations that were added.

@@ -76,6 +76,7 @@ void for_each_field_of_allocation(Of& allocation, Field field) {
   field("last_move", allocation.last_move);
   field("widening", allocation.widening);
   field("moved_from", allocation.moved_from);
+  field("narrowed_to", allocation.narrowed_to);
 }
 
 template <class Of, class Field>

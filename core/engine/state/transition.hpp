@@ -123,6 +123,7 @@ struct Transition {
   std::vector<PodChange> pods;
   std::vector<CapacityChange> capacities;
   std::optional<RecentSizes> recent_sizes;  ///< where they changed
+  std::optional<CpuSet> besteffort;         ///< where it changed: as Ledger::besteffort()
   std::vector<RepeatedDenial> repeated;
   std::optional<CpuInventory> inventory;  ///< where the machine changed
   /// To be recorded, with `topology_inventory`: a daemon has begun, or the machine changed.

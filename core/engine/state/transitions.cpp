@@ -81,6 +81,7 @@ class Transitions {
   void operator()(const event::RestEnded& /*event*/) { moves_.end_rest(); }
   void operator()(const event::WaitingExpired& event);
   void operator()(const event::HomesWidened& event) { moves_.widen(event); }
+  void operator()(const event::BestEffortNarrowed& event);
   void operator()(const event::MachineChanged& event) { machine_.change(event); }
   void operator()(const event::CrashHoldExpired& event) { draft_.end(event.key, "crash-hold"); }
   void operator()(const event::Restarted& event);
@@ -390,6 +391,22 @@ void Transitions::operator()(const event::Adopted& event) {
 void Transitions::operator()(const event::Restarted& event) {
   machine_.restart(event);
   draft_.settle_all_quotas();
+}
+
+void Transitions::operator()(const event::BestEffortNarrowed& event) {
+  draft_.narrow_besteffort(event.cpus);
+  for (const auto& [key, allocation] : ledger_.allocations()) {
+    if (!allocation.yields() || allocation.narrowed_to == event.cpus) continue;
+    if (!allocation.is_managed()) {
+      draft_.put(allocation);
+      continue;
+    }
+    const bool gains = event.cpus.empty() || !event.cpus.is_subset_of(allocation.placement.cpus);
+    AuditEntry audit{gains ? AuditEvent::kWidened : AuditEvent::kNarrowed, event.reason, allocation.nodes};
+    if (!allocation.reason.empty()) audit.reason += "; " + allocation.reason;
+    audit.reason_code = event.reason_code;
+    draft_.put(allocation, std::move(audit));
+  }
 }
 
 void Transitions::operator()(const event::KubeletStatic& event) {

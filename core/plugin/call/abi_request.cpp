@@ -469,28 +469,28 @@ AbiRequest::AbiRequest(const placement::PolicyRequest& request, std::shared_ptr<
       values_(known),
       block_(std::move(memory)) {
   const placement::CpuSource from = request.exclusive ? request.from : placement::CpuSource::kPool;
-  view_ =
-      block_.copy_struct(topolet_request{sizeof(topolet_request),
-                                         request.exclusive ? 1U : 0U,
-                                         request.exclusive ? request.exclusive_cpus : 0,
-                                         count_of(request.candidates),
-                                         copy_candidates(),
-                                         sizeof(topolet_candidate),
-                                         values_.shown(AbiValues::kOccasion, request.occasion),
-                                         lend_workload(block_, values_, request.workload, request.container_id, true),
-                                         &topology_->view(),
-                                         &ledger_->view(),
-                                         values_.shown(AbiValues::kMode, request.mode()),
-                                         values_.shown_flags(AbiValues::kRequestFlags, flags_of(request)),
-                                         values_.shown(AbiValues::kCpuSource, from),
-                                         values_.shown(AbiValues::kWhyShared, why_shared_of(request)),
-                                         block_.copy(request.had.cpus),
-                                         block_.copy(request.had.withheld),
-                                         block_.copy(request.had.mems),
-                                         block_.copy(request.keep),
-                                         request.min_shared_cpus,
-                                         request.largest_exclusive_cpus,
-                                         copy_load()});
+  view_ = block_.copy_struct(
+      topolet_request{sizeof(topolet_request),
+                      request.exclusive ? 1U : 0U,
+                      request.exclusive ? request.exclusive_cpus : 0,
+                      count_of(request.candidates),
+                      copy_candidates(),
+                      sizeof(topolet_candidate),
+                      values_.shown(AbiValues::kOccasion, request.occasion),
+                      lend_workload(block_, values_, request.workload, request.container_id, true),
+                      &topology_->view(),
+                      &ledger_->view(),
+                      values_.shown(AbiValues::kMode, request.mode()),
+                      values_.shown_flags(AbiValues::kRequestFlags, flags_of(request)),
+                      values_.shown(AbiValues::kCpuSource, from),
+                      values_.shown(AbiValues::kWhyShared, why_shared_of(request)),
+                      block_.copy(request.had.cpus),
+                      block_.copy(request.had.withheld),
+                      block_.copy(request.had.mems),
+                      block_.copy(request.keep),
+                      request.min_shared_cpus,
+                      request.largest_exclusive_cpus,
+                      lend_load(block_, request.load.get(), *request.topology, request.ledger.entries)});
   block_.seal();
 }
 
@@ -498,30 +498,30 @@ std::uint32_t AbiRequest::newest_minor() const {
   return std::max({values_.newest_minor(), ledger_->newest_minor(), topology_->newest_minor()});
 }
 
-const topolet_load* AbiRequest::copy_load() {
-  if (request_.load == nullptr || request_.load->empty()) return nullptr;
-  const load::Load& load = *request_.load;
-  const topolet_node_load* nodes = nullptr;
-  if (!load.nodes.empty()) {
-    nodes = copy_each<topolet_node_load>(block_, request_.topology->nodes, [&load](const topology::Node& node) {
-      const auto known = load.nodes.find(node.os_index);
-      return known == load.nodes.end() ? topolet_node_load{-1, -1}
-                                       : topolet_node_load{known->second.effective_milli, known->second.age.count()};
+const topolet_load* lend_load(LentBlock& block, const load::Load* load, const topology::Topology& topology,
+                              const placement::LedgerEntries& entries) {
+  if (load == nullptr || load->empty()) return nullptr;
+  const topolet_node_load* of_nodes = nullptr;
+  if (!load->nodes.empty()) {
+    of_nodes = copy_each<topolet_node_load>(block, topology.nodes, [load](const topology::Node& node) {
+      const auto known = load->nodes.find(node.os_index);
+      return known == load->nodes.end() ? topolet_node_load{-1, -1}
+                                        : topolet_node_load{known->second.effective_milli, known->second.age.count()};
     });
   }
-  const topolet_entry_load* entries = nullptr;
-  if (!load.containers.empty()) {
-    entries =
-        copy_each<topolet_entry_load>(block_, request_.ledger.entries, [&load](const placement::LedgerEntry& entry) {
-          const auto known = load.containers.find(entry.container_id);
-          if (known == load.containers.end()) return topolet_entry_load{-1, -1, -1, 0};
-          const auto& pressure = known->second.psi_some_permille;
-          return topolet_entry_load{known->second.cpu_milli, known->second.age.count(),
-                                    pressure ? static_cast<std::int32_t>(*pressure) : -1, 0};
-        });
+  const topolet_entry_load* of_entries = nullptr;
+  if (!load->containers.empty()) {
+    of_entries = copy_each<topolet_entry_load>(block, entries, [load](const placement::LedgerEntry& entry) {
+      const auto known = load->containers.find(entry.container_id);
+      if (known == load->containers.end()) return topolet_entry_load{-1, -1, -1, 0};
+      const auto& pressure = known->second.psi_some_permille;
+      return topolet_entry_load{known->second.cpu_milli, known->second.age.count(),
+                                pressure ? static_cast<std::int32_t>(*pressure) : -1, 0};
+    });
   }
-  return block_.copy_struct(topolet_load{sizeof(topolet_load), 0, nodes, nullptr, entries, sizeof(topolet_node_load),
-                                         sizeof(topolet_pu_load), sizeof(topolet_entry_load), 0});
+  return block.copy_struct(topolet_load{sizeof(topolet_load), 0, of_nodes, nullptr, of_entries,
+                                        sizeof(topolet_node_load), sizeof(topolet_pu_load), sizeof(topolet_entry_load),
+                                        0, load->measured_for ? load->measured_for->count() : -1});
 }
 
 const topolet_candidate* AbiRequest::copy_candidates() {

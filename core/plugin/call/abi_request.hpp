@@ -96,6 +96,10 @@ class AbiLedger {
 const topolet_workload* lend_workload(LentBlock& block, ValueTranslator& values, const placement::Workload& workload,
                                       const std::string& container_id, bool with_env);
 
+/// What is measured as C structs, in this block; null where that is nothing. `entries`: the ledger's, in their order.
+const topolet_load* lend_load(LentBlock& block, const load::Load* load, const topology::Topology& topology,
+                              const placement::LedgerEntries& entries);
+
 /// One PolicyRequest as C structs, made once for all plugins and calls of a decision. Borrows the request, which must
 /// stay unchanged.
 class AbiRequest {
@@ -120,7 +124,6 @@ class AbiRequest {
 
  private:
   const topolet_candidate* copy_candidates();
-  const topolet_load* copy_load();
 
   const placement::PolicyRequest& request_;
   const std::shared_ptr<const AbiTopology> topology_;

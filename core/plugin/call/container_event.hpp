@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "core/load/load.hpp"
 #include "core/placement/policy.hpp"
 #include "core/placement/workload.hpp"
 #include "core/topology/topology.hpp"
@@ -41,6 +42,7 @@ struct ContainerEvent {
 struct TickSnapshot {
   std::shared_ptr<const topology::Topology> topology;
   placement::LedgerSnapshot ledger;
+  std::shared_ptr<const load::Load> load = {};  ///< what is measured; null: nothing
 };
 
 /// A plugin's request to place a container anew.

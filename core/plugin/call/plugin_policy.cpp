@@ -415,9 +415,11 @@ CallResult<TickAnswer> PluginPolicy::tick(const TickSnapshot& tick, const AbiTop
                                           const AbiLedger& ledger, std::chrono::milliseconds now) {
   if (!has(kTick)) return TickAnswer();
   TickReply reply{{begin_call()}, name_, tick.ledger};
+  const topolet_load* load =
+      tick.topology == nullptr ? nullptr : lend_load(*arguments_, tick.load.get(), *tick.topology, tick.ledger.entries);
   const auto* request = arguments_->copy_struct(topolet_tick_request{sizeof(topolet_tick_request), 0,
                                                                      static_cast<std::uint64_t>(now.count()),
-                                                                     &topology.view(), &ledger.view(), nullptr});
+                                                                     &topology.view(), &ledger.view(), load});
   const PluginHost::StateWriteScope writing(*host_);
   if (const CallStatus asked = call(kTick, request, reply, {.ledger = &ledger, .topology = &topology}); !asked)
     return asked.failure();

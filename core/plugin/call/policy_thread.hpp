@@ -65,6 +65,8 @@ struct PluginVote {
   bool fail_closed = false;
   bool required = false;
   placement::CommonOptions common_options = {};
+  /// How much of the pool is for BestEffort containers and those whom they yield to; none: the plugin does not say.
+  std::optional<std::uint32_t> besteffort_percent = {};
 };
 
 /// Returns them in the order in which they count, as placement::Votes has them: events and ticks come in it, too.

@@ -1,6 +1,9 @@
 #include "core/plugin/host/common_options.hpp"
 
+#include <algorithm>
 #include <array>
+#include <charconv>
+#include <string>
 #include <string_view>
 
 namespace topolet::plugin {
@@ -22,7 +25,38 @@ constexpr std::array<CommonOption, 3> kCommonOptions = {{
     {"numa", "distribute-cpus-across-cores", "true", &placement::CommonOptions::spread_cores},
 }};
 
+/// How much of the pool BestEffort containers leave is a matter of the whole ledger, which no policy changes: one says
+/// in its section how much, and the engine goes by it as long as that one is asked.
+struct BestEffortOption {
+  std::string_view plugin;
+  std::string_view name;
+};
+constexpr BestEffortOption kBestEffort = {"load", "besteffort-percent"};
+
+bool is_asked(const PluginVote& vote, const std::vector<PluginStatistics>& known) {
+  return vote.plugin != nullptr && std::none_of(known.begin(), known.end(), [&vote](const PluginStatistics& one) {
+           return one.name == vote.name && !one.quarantine.empty();
+         });
+}
+
 }  // namespace
+
+std::optional<std::uint32_t> besteffort_percent_of(const config::PluginOptions& plugin) {
+  if (plugin.name != kBestEffort.plugin) return std::nullopt;
+  const auto found = plugin.values.find(std::string(kBestEffort.name));
+  std::uint32_t percent = 0;
+  if (found != plugin.values.end())
+    std::from_chars(found->second.data(), found->second.data() + found->second.size(), percent);
+  return percent == 0 ? std::nullopt : std::optional(percent);
+}
+
+std::optional<std::uint32_t> besteffort_percent_of(const std::vector<PluginVote>& votes,
+                                                   const std::vector<PluginStatistics>& known) {
+  for (const PluginVote& vote : votes) {
+    if (vote.besteffort_percent && is_asked(vote, known)) return vote.besteffort_percent;
+  }
+  return std::nullopt;
+}
 
 placement::CommonOptions common_options_of(const config::PluginOptions& plugin) {
   placement::CommonOptions common;

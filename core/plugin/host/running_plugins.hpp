@@ -18,6 +18,7 @@
 #include "core/plugin/call/policy_thread.hpp"
 #include "core/plugin/guard/control_thread.hpp"
 #include "core/plugin/guard/crash_log.hpp"
+#include "core/plugin/host/common_options.hpp"
 #include "core/plugin/host/load.hpp"
 #include "core/plugin/host/loaded_config.hpp"
 #include "store/plugin_state_store.hpp"
@@ -86,6 +87,11 @@ class RunningPlugins {
   std::vector<MoveRequest> tick(const std::function<std::shared_ptr<const TickSnapshot>()>& view,
                                 std::vector<std::string>* woken = nullptr) {
     return policy_thread_.tick(votes(), view, woken);
+  }
+  /// Returns how much of the pool is for BestEffort containers and those whom they yield to; none: no plugin that is
+  /// asked says so.
+  std::optional<std::uint32_t> besteffort_percent() const {
+    return besteffort_percent_of(votes(), policy_thread_.states());
   }
   /// Sets what is called, on any thread, when a plugin wants a tick: with the time until that may begin. Empty:
   /// nothing; what it was before is not called any more.

@@ -20,7 +20,7 @@ typedef struct topolet_tick_request {
   uint64_t now_ms; /* of a monotonic clock that begins anywhere, also after a restart; a plugin needs no other clock */
   const topolet_topology* topology; /* borrowed for the call, as is this struct */
   const topolet_ledger* ledger;     /* borrowed for the call */
-  const topolet_load* load;         /* null; not for plugins of this minor */
+  const topolet_load* load;         /* borrowed for the call; null: nothing is measured */
 } topolet_tick_request;
 
 #define TOPOLET_REPLACE_OTHER_NODES 1u /* it may leave the nodes that it is on */

@@ -10,6 +10,7 @@ expect_installer_built() {
   done
   [[ -x $build/core/cli/topolet ]] || missing+=(topolet)
   [[ -f $build/plugins/smt.so ]] || missing+=(smt)
+  [[ -f $build/plugins/load.so ]] || missing+=(load)
   [[ -f $build/plugins/foreign-zone.so ]] || missing+=(foreign-zone)
 }
 

@@ -574,6 +574,7 @@ typedef struct topolet_load {
   uint32_t pu_stride;
   uint32_t entry_stride;
   uint32_t reserved_2;
+  int64_t measured_ms; /* for how long it has been measured without a break; -1: not known */
 } topolet_load;
 
 /* One decision: what is to be placed, where it could go, and the machine and the ledger at that moment. An immutable

@@ -308,11 +308,13 @@ class Plugin {
     finish(answer, status);
   }
 
-  std::vector<Wish> tick(const Machine& machine, const Ledger& ledger, std::uint64_t now_ms) {
+  /// `load`: what is measured, or null.
+  std::vector<Wish> tick(const Machine& machine, const Ledger& ledger, std::uint64_t now_ms,
+                         const topolet_load* load = nullptr) {
     sinks::TickAnswer answer;
     answer.ledger = &ledger.view();
     const topolet_tick_sink sink = sinks::sink_into(answer);
-    const topolet_tick_request request{sizeof(request), 0, now_ms, &machine.view(), &ledger.view(), nullptr};
+    const topolet_tick_request request{sizeof(request), 0, now_ms, &machine.view(), &ledger.view(), load};
     host_.may_write_ = true;
     const std::int32_t status = capability<topolet_tick>(TOPOLET_TICK_ID).tick(instance_, &request, &sink);
     host_.may_write_ = false;

@@ -1,0 +1,133 @@
+#include "core/engine/planning/besteffort_planner.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "core/engine/planning/home_planner.hpp"
+#include "core/placement/reason_codes.hpp"
+
+namespace topolet::engine {
+namespace {
+
+constexpr std::int64_t kMilliOfCpu = 1000;
+/// So much more than a CPU must be left over before they get one more, so that it is not taken again at once.
+constexpr std::int64_t kMargin = 250;
+
+namespace code = placement::reason_code;
+
+/// Nothing if none of it is recent, or it has not been measured for long enough.
+std::optional<load::Load> recent_part_of(const load::Load* load) {
+  if (load == nullptr || load->measured_for.value_or(kMeasuredForBestEffort) < kMeasuredForBestEffort)
+    return std::nullopt;
+  load::Load recent = *load;
+  std::erase_if(recent.containers, [](const auto& entry) { return entry.second.age > kOldestForBestEffort; });
+  std::erase_if(recent.nodes, [](const auto& entry) { return entry.second.age > kOldestForBestEffort; });
+  if (recent.containers.empty()) return std::nullopt;
+  return recent;
+}
+
+/// Nobody's use counts as zero because it is not known.
+std::int64_t used_milli(const Allocation& allocation, const load::Load& recent) {
+  const auto measured = recent.containers.find(allocation.container_id);
+  return measured == recent.containers.end() ? std::max<std::int64_t>(0, allocation.workload.demand.cpu_request_milli)
+                                             : std::max<std::int64_t>(0, measured->second.cpu_milli);
+}
+
+}  // namespace
+
+std::optional<event::BestEffortNarrowed> BestEffortPlanner::next(const load::Load* load,
+                                                                 std::optional<std::uint32_t> percent,
+                                                                 bool may_step) const {
+  if (!percent) return freed("BestEffort containers are not narrowed any more", code::kBestEffortFreed);
+  const std::optional<load::Load> recent = recent_part_of(load);
+  if (!recent) return freed("what is used of the pool is not known any more", code::kLoadUnknown);
+  if (!may_step || !has_yielding()) return std::nullopt;
+  return step(*recent, *percent);
+}
+
+bool BestEffortPlanner::has_yielding() const {
+  const auto& allocations = ledger_.allocations();
+  return std::any_of(allocations.begin(), allocations.end(),
+                     [](const auto& entry) { return entry.second.yields() && entry.second.is_managed(); });
+}
+
+std::optional<event::BestEffortNarrowed> BestEffortPlanner::freed(const char* why, const char* code) const {
+  if (ledger_.besteffort().empty()) return std::nullopt;
+  return event::BestEffortNarrowed{{}, why, code};
+}
+
+std::optional<event::BestEffortNarrowed> BestEffortPlanner::step(const load::Load& recent,
+                                                                 std::uint32_t percent) const {
+  const Use use = use_of(recent);
+  const std::size_t all = ledger_.pool().size();
+  const CpuSet had = ledger_.besteffort().empty() ? ledger_.pool() : ledger_.besteffort() & ledger_.pool();
+  const std::size_t count = size_after(use.capacity_milli * percent / 100 - use.others_milli);
+  if (count == had.size() || all == 0) return std::nullopt;
+  return event::BestEffortNarrowed{
+      count >= all ? CpuSet() : choose(count, recent),
+      fmt::format(
+          "BestEffort containers run on {} of the {} CPUs of the pool: {} % of the {:.2f} that these can do, less "
+          "the {:.2f} that others use",
+          count, all, percent, static_cast<double>(use.capacity_milli) / kMilliOfCpu,
+          static_cast<double>(use.others_milli) / kMilliOfCpu),
+      count < had.size() ? code::kBestEffortYields : code::kBestEffortFreed};
+}
+
+BestEffortPlanner::Use BestEffortPlanner::use_of(const load::Load& recent) const {
+  Use use;
+  const HomeUse homes(ledger_, *placer_.topology(), recent);
+  for (const HomeUse::Place& place : homes.places()) use.capacity_milli += place.capacity_milli;
+  for (const auto& [key, allocation] : ledger_.allocations()) {
+    const CpuSet& cpus = allocation.placement.cpus;
+    if (!allocation.follows_pool() || !allocation.may_run() || allocation.yields() || cpus.empty()) continue;
+    const auto here = static_cast<std::int64_t>((cpus & ledger_.pool()).size());
+    use.others_milli += used_milli(allocation, recent) * here / static_cast<std::int64_t>(cpus.size());
+  }
+  return use;
+}
+
+/// `milli`: what is left over. They give way at once, and get back a tenth of the machine at a time.
+std::size_t BestEffortPlanner::size_after(std::int64_t milli) const {
+  const std::size_t all = ledger_.pool().size();
+  const std::size_t had = ledger_.besteffort().empty() ? all : (ledger_.besteffort() & ledger_.pool()).size();
+  const std::size_t least = std::min(kLeastForBestEffort, all);
+  const auto whole = [&](std::int64_t left) {
+    const auto cpus = static_cast<std::size_t>(std::max<std::int64_t>(0, left) / kMilliOfCpu);
+    return std::clamp(cpus, least, all);
+  };
+  const std::size_t target = whole(milli);
+  if (target <= had) return target;
+  const std::size_t most = had + std::max<std::size_t>(1, ledger_.inventory().allowed.size() / 10);
+  return std::max({had, least, std::min(whole(milli - kMargin), most)});
+}
+
+/// Those that they have first, then whole cores from the end of the nodes of which others use the least.
+CpuSet BestEffortPlanner::choose(std::size_t count, const load::Load& recent) const {
+  const HomeUse use(ledger_, *placer_.topology(), recent);
+  std::vector<const HomeUse::Place*> places;
+  for (const HomeUse::Place& place : use.places()) places.push_back(&place);
+  std::stable_sort(places.begin(), places.end(), [](const HomeUse::Place* a, const HomeUse::Place* b) {
+    return a->capacity_milli - a->own_milli > b->capacity_milli - b->own_milli;
+  });
+  const CpuSet had = ledger_.besteffort() & ledger_.pool();
+  CpuSet chosen;
+  const auto take = [&](const CpuSet& from) {
+    for (const std::uint32_t cpu : from) {
+      if (chosen.size() < count) chosen.insert(cpu);
+    }
+  };
+  const auto& cores = placer_.topology()->cores;
+  for (const bool is_had : {true, false}) {
+    for (const HomeUse::Place* place : places) {
+      const CpuSet from = is_had ? place->cpus & had : place->cpus;
+      for (auto core = cores.rbegin(); core != cores.rend(); ++core) take(*core & from);
+    }
+  }
+  take(ledger_.pool());
+  return chosen;
+}
+
+}  // namespace topolet::engine

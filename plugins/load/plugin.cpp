@@ -1,0 +1,23 @@
+#include <array>
+
+#include "plugins/load/policy.hpp"
+
+namespace {
+
+namespace sdk = topolet::sdk;
+
+constexpr std::array<topolet_str, 2> kRelieve = {{TOPOLET_STR("off"), TOPOLET_STR("on")}};
+
+constexpr std::array<topolet_option, 2> kOptions = {{
+    sdk::integer_option(
+        "besteffort-percent", "65", 0, 100,
+        "How much of what the CPUs of the shared pool can do is for BestEffort containers and those that "
+        "they give way to, together: they run on the CPUs that the others leave of it. 0: on all."),
+    sdk::choice_option("relieve", "on", kRelieve,
+                       "Whether a container that shares CPUs leaves a node, one a minute, that for a minute has been "
+                       "able to do clearly less than its containers want, for a calmer one (on), or none does (off)."),
+}};
+
+}  // namespace
+
+TOPOLET_PLUGIN(topolet::load_policy::Policy, "load", TOPOLET_LOAD_VERSION, kOptions);
