@@ -72,7 +72,7 @@ TEST_F(OpenTest, SaysWhatKindOfFileItIs) {
   const auto store = open();
   EXPECT_EQ(value("PRAGMA journal_mode"), "wal");
   EXPECT_EQ(value("PRAGMA application_id"), std::to_string(0x74706c74));
-  EXPECT_EQ(value("PRAGMA user_version"), "18");
+  EXPECT_EQ(value("PRAGMA user_version"), "19");
 }
 
 TEST_F(OpenTest, RefusesADirectoryThatAnotherUses) {
@@ -234,7 +234,7 @@ TEST_F(OpenTest, LeavesANewerSchemaAlone) {
   const std::string before = bytes_of(file());
   const auto store = try_open();
   EXPECT_EQ(message(store), "'" + file().string() +
-                                "' has schema version 19, but this topoletd knows only versions up to 18; run the "
+                                "' has schema version 20, but this topoletd knows only versions up to 19; run the "
                                 "topoletd that wrote it or a later one, or move the file away to begin a new one");
   EXPECT_EQ(bytes_of(file()), before);
 }
