@@ -154,6 +154,25 @@ FROM allocation a CROSS JOIN decided d USING (decision)
 ORDER BY d.pod_namespace, d.pod_name, d.container, d.attempt;
 )sql";
 
+/// Adds the measurements that decisions were made by, each once, and which decision was made by which.
+constexpr const char* kLoadV19 = R"sql(
+CREATE TABLE load_sample (
+  sample INTEGER PRIMARY KEY AUTOINCREMENT,
+  at_ms INTEGER NOT NULL,
+  load TEXT NOT NULL
+) STRICT;
+CREATE TABLE decided_load (
+  decision INTEGER PRIMARY KEY REFERENCES decided ON DELETE CASCADE,
+  sample INTEGER NOT NULL REFERENCES load_sample
+) STRICT;
+CREATE INDEX decided_load_by_sample ON decided_load (sample);
+CREATE TRIGGER forget_load_sample AFTER DELETE ON decided_load
+WHEN NOT EXISTS (SELECT 1 FROM decided_load WHERE sample = old.sample)
+BEGIN
+  DELETE FROM load_sample WHERE sample = old.sample;
+END;
+)sql";
+
 }  // namespace
 
 const std::vector<Migration>& migrations() {
@@ -166,6 +185,7 @@ const std::vector<Migration>& migrations() {
       {15, kCompletedV15},
       {16, kColumnsV16},
       {17, fmt::format("{}{}", kColumnsV17, kWholePoolV17)},
+      {19, kLoadV19},
   };
   return kSteps;
 }

@@ -32,6 +32,7 @@
 #include "core/engine/engine.hpp"
 #include "core/fronts/cri/cri_front.hpp"
 #include "core/fronts/nri/guard.hpp"
+#include "core/load/sampler_thread.hpp"
 #include "core/machine/machine_watch.hpp"
 #include "core/metrics/metrics.hpp"
 #include "core/plugin/guard/control_thread.hpp"
@@ -142,6 +143,7 @@ class Daemon {
   engine::Engine::Deps engine_deps(const std::shared_ptr<const topology::Topology>& topology,
                                    engine::Engine::Machine machine, const placement::PlacementRules& configured_rules);
   void open_nri_guard(const config::NriOptions& options);
+  void make_sampler(const config::DaemonOptions& options);
   void accept_clients();
   void start_watchdog(const config::DaemonOptions& options);
   void check_store();
@@ -158,6 +160,9 @@ class Daemon {
   Status report(const config::DaemonOptions& options, control::v1::StatusResponse& response);
   Status set_capacity(const control::v1::SetCapacityRequest& request, control::v1::SetCapacityResponse& response);
   Status heal(const control::v1::HealRequest& request, control::v1::HealResponse& response);
+  Status report_load(control::v1::LoadResponse& response);
+  void tell_load_state(control::v1::LoadState& state) const;
+  std::optional<metrics::LoadFigures> load_figures() const;
   Status report_fits(const watch::v1::FitsRequest& request, watch::v1::FitsResponse& response,
                      const watch::WatchHandlers::IsWanted& is_wanted);
   std::string metrics_text();
@@ -203,6 +208,7 @@ class Daemon {
   bool refuses_foreign_cpusets_ = false;                      ///< nri.guard = deny
   std::shared_ptr<const topology::Topology> first_topology_;  ///< until the engine has it
   std::unique_ptr<machine::MachineWatch> watch_;
+  std::unique_ptr<load::SamplerThread> sampler_;
   std::unique_ptr<cri::OwnServer> control_;
   std::unique_ptr<cri::OwnServer> watch_server_;  ///< null: nobody can watch
   std::unique_ptr<Watchdog> watchdog_;

@@ -140,6 +140,7 @@ Status RecordWriter::see_load(const Moment& at, const std::shared_ptr<const load
   Json line{{"op", op::kMeasured}};
   add_differences("containers", load_.containers, now.containers, line);
   add_differences("nodes", load_.nodes, now.nodes, line);
+  add_differences("cpus", load_.cpus, now.cpus, line);
   if (line.size() == 1) return {};
   load_ = now;
   return append(at, std::move(line));

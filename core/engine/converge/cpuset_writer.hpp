@@ -85,6 +85,8 @@ class CpusetWriter {
   bool is_narrower(const std::string& container_id, const ContainerCpuset& target) const;
 
   void forget(const std::string& container_id) { pids_.erase(container_id); }
+  /// Returns a process that was seen to belong to the container; none if none was.
+  std::optional<std::int64_t> process_of(const std::string& container_id) const;
 
  private:
   operations::ContainerDetail completed(operations::ContainerDetail detail) const;

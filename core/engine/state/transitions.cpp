@@ -26,8 +26,10 @@ AuditEvent audit_event_of(const placement::Decision& decision) {
 }
 
 AuditEntry audit_of(const placement::Decision& decision, AuditEvent audit_event) {
-  return {audit_event,          decision.reason, decision.nodes, decision.verdicts,
-          decision.reason_code, decision.times,  decision.setup};
+  AuditEntry audit{audit_event,          decision.reason, decision.nodes, decision.verdicts,
+                   decision.reason_code, decision.times,  decision.setup};
+  audit.load = decision.load;
+  return audit;
 }
 
 /// Returns the CPUs of the pool that a container has alone, with those that are kept idle for it.

@@ -505,8 +505,16 @@ const topolet_load* AbiRequest::copy_load() {
   if (!load.nodes.empty()) {
     nodes = copy_each<topolet_node_load>(block_, request_.topology->nodes, [&load](const topology::Node& node) {
       const auto known = load.nodes.find(node.os_index);
-      return known == load.nodes.end() ? topolet_node_load{-1, -1}
-                                       : topolet_node_load{known->second.effective_milli, known->second.age.count()};
+      if (known == load.nodes.end() || !known->second.effective_milli) return topolet_node_load{-1, -1};
+      return topolet_node_load{*known->second.effective_milli, known->second.age.count()};
+    });
+  }
+  const topolet_pu_load* pus = nullptr;
+  if (!load.cpus.empty()) {
+    pus = copy_each<topolet_pu_load>(block_, request_.topology->pus, [&load](const topology::Pu& pu) {
+      const auto known = load.cpus.find(pu.os_index);
+      if (known == load.cpus.end() || !known->second.effective_milli) return topolet_pu_load{-1, -1};
+      return topolet_pu_load{*known->second.effective_milli, known->second.age.count()};
     });
   }
   const topolet_entry_load* entries = nullptr;
@@ -520,7 +528,7 @@ const topolet_load* AbiRequest::copy_load() {
                                     pressure ? static_cast<std::int32_t>(*pressure) : -1, 0};
         });
   }
-  return block_.copy_struct(topolet_load{sizeof(topolet_load), 0, nodes, nullptr, entries, sizeof(topolet_node_load),
+  return block_.copy_struct(topolet_load{sizeof(topolet_load), 0, nodes, pus, entries, sizeof(topolet_node_load),
                                          sizeof(topolet_pu_load), sizeof(topolet_entry_load), 0});
 }
 
