@@ -161,6 +161,25 @@ constexpr const char* kColumnsV18 = "ALTER TABLE allocation_row ADD COLUMN moved
 /// Adds what BestEffort containers are narrowed to. The view `allocation` has all columns of the table.
 constexpr const char* kNarrowedV19 = "ALTER TABLE allocation_row ADD COLUMN narrowed_to TEXT NOT NULL DEFAULT '';";
 
+/// Adds the measurements that decisions were made by, each once, and which decision was made by which.
+constexpr const char* kLoadV20 = R"sql(
+CREATE TABLE load_sample (
+  sample INTEGER PRIMARY KEY AUTOINCREMENT,
+  at_ms INTEGER NOT NULL,
+  load TEXT NOT NULL
+) STRICT;
+CREATE TABLE decided_load (
+  decision INTEGER PRIMARY KEY REFERENCES decided ON DELETE CASCADE,
+  sample INTEGER NOT NULL REFERENCES load_sample
+) STRICT;
+CREATE INDEX decided_load_by_sample ON decided_load (sample);
+CREATE TRIGGER forget_load_sample AFTER DELETE ON decided_load
+WHEN NOT EXISTS (SELECT 1 FROM decided_load WHERE sample = old.sample)
+BEGIN
+  DELETE FROM load_sample WHERE sample = old.sample;
+END;
+)sql";
+
 }  // namespace
 
 const std::vector<Migration>& migrations() {
@@ -175,6 +194,7 @@ const std::vector<Migration>& migrations() {
       {17, fmt::format("{}{}", kColumnsV17, kWholePoolV17)},
       {18, kColumnsV18},
       {19, kNarrowedV19},
+      {20, kLoadV20},
   };
   return kSteps;
 }

@@ -267,7 +267,9 @@ Result<std::int64_t> SqliteStore::add(const DecidedRow& row) {
       if (!ended) return ended.error();
     }
     auto decision = insert(row);
-    if (!decision || !row.holds) return decision;
+    if (!decision) return decision;
+    if (Status added = add_load(*decision, row); !added) return added.error();
+    if (!row.holds) return decision;
     for (const HeldCpus& held : row.held_cpus) {
       if (Status added = add_held_cpus(*decision, held); !added) return added.error();
     }
@@ -288,6 +290,13 @@ Result<std::int64_t> SqliteStore::insert(const DecidedRow& row) {
       encode_map(row.tags), row.memory_cost);
   if (!added) return added.error();
   return database_.last_row_number();
+}
+
+/// Decisions that follow each other may be made by the same measurements.
+Status SqliteStore::add_load(std::int64_t decision, const DecidedRow& row) {
+  if (row.load.empty()) return {};
+  if (Status added = statements_.add_load_sample.run(row.at_ms, row.load); !added) return added;
+  return statements_.add_decided_load.run(decision);
 }
 
 /// Adds a row for each interval of the CPUs.

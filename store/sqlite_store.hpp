@@ -102,6 +102,7 @@ class SqliteStore final : public Store {
 
   Status end_other_boots(std::int64_t now_ms);
   Result<std::int64_t> insert(const DecidedRow& row);
+  Status add_load(std::int64_t decision, const DecidedRow& row);
   Status add_held_cpus(std::int64_t decision, const HeldCpus& held);
   Status end(const EndedRow& row);
 

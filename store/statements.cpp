@@ -49,6 +49,12 @@ Result<Statements> Statements::prepare(const Database& database) {
        "INSERT INTO pool_version (generation, boot, at_ms, cpus, free_reserved, free_isolated, caused_by, cause) "
        "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)"},
 
+      {all.add_load_sample, "record what was measured",
+       "INSERT INTO load_sample (at_ms, load) SELECT ?1, ?2 WHERE NOT EXISTS (SELECT 1 FROM load_sample WHERE sample = "
+       "(SELECT max(sample) FROM load_sample) AND load = ?2)"},
+      {all.add_decided_load, "record by what a decision was made",
+       "INSERT INTO decided_load (decision, sample) SELECT ?1, max(sample) FROM load_sample"},
+
       {all.set_whole_pool, "record the CPUs of the whole pool",
        "INSERT OR REPLACE INTO whole_pool (id, cpus, vacating, generation) VALUES (1, ?1, ?2, ?3)"},
       {all.remove_allocation, "remove an allocation", "DELETE FROM allocation_row WHERE decision = ?1"},

@@ -28,6 +28,8 @@ struct Statements {
   Statement add_lifetime;
   Statement add_repeat;
   Statement add_pool;
+  Statement add_load_sample;
+  Statement add_decided_load;
 
   Statement set_whole_pool;
   Statement remove_allocation;

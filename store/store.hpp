@@ -75,6 +75,7 @@ struct DecidedRow {
   std::string devices = {};                    ///< compact JSON; README.md gives its shape
   std::map<std::string, std::string> tags = {};
   std::string memory_cost = {};          ///< compact JSON; README.md gives its shape
+  std::string load = {};                 ///< the measurements that it was made by, in the same way; empty: by none
   std::vector<HeldCpus> held_cpus = {};  ///< of one that holds something
 };
 

@@ -91,8 +91,10 @@ nlohmann::ordered_json to_json(const control::v1::Capacity& capacity) {
 }  // namespace
 
 std::string describe(const control::v1::Capacity& capacity) {
-  std::string text = fmt::format("{} of {} milli-CPUs until {} (told by {})", capacity.milli(),
-                                 capacity.nominal_milli(), utc_text(capacity.until_ms()), capacity.source());
+  const bool is_measured = capacity.source() == engine::kMeasuredSource;
+  std::string text = fmt::format(
+      "{} of {} milli-CPUs until {} ({})", capacity.milli(), capacity.nominal_milli(), utc_text(capacity.until_ms()),
+      is_measured ? "measured: a hypervisor takes the rest" : "told by " + capacity.source());
   if (capacity.missing_cpus() > 0)
     text += fmt::format("; {} fewer can be had for exclusive use", counted(capacity.missing_cpus(), "CPU"));
   return text;

@@ -35,6 +35,10 @@ const std::vector<Command>& commands() {
        "Draws the machine: the cores of each NUMA node, and for each CPU who has it exclusively, or whether it is "
        "shared, reserved, isolated or kept idle.",
        "topolet map --watch", 0, 0, &declare_map, &show_map},
+      {"top", "",
+       "Shows how much of its CPUs each NUMA node uses, and what each container uses and waits for, again every two "
+       "seconds until stopped. topoletd measures for as long as somebody looks, unless daemon.load says otherwise.",
+       "topolet top --once --sort memory", 0, 0, &declare_top, &show_top},
       {"moves", "", "Lists who ran somewhere else than before, and because of whom.", "topolet moves --since 1h", 0, 0,
        &declare_moves, &show_moves},
       {"denials", "", "Lists the containers that were denied, or counts them by reason, pod or plugin.",

@@ -92,6 +92,8 @@ void declare_nodes(Options& options);
 Status show_nodes(const Invocation& invocation);
 void declare_map(Options& options);
 Status show_map(const Invocation& invocation);
+void declare_top(Options& options);
+Status show_top(const Invocation& invocation);
 void declare_moves(Options& options);
 Status show_moves(const Invocation& invocation);
 void declare_denials(Options& options);

@@ -55,9 +55,10 @@ SELECT decision, time, event, namespace, pod, container, attempt, container_id, 
        reason, outcome, ended_time, ended_cause, repeats FROM decision WHERE decision = ?1)sql";
 
 /// What plugins noted of a decision's container: of one that holds something now, as it is now. And the memory that the
-/// container left behind with that decision.
+/// container left behind with that decision, and the measurements that it was made by.
 constexpr const char* kNoted = R"sql(
-SELECT coalesce((SELECT a.tags FROM allocation a WHERE a.decision = d.decision), d.tags) AS tags, d.devices, d.memory_cost
+SELECT coalesce((SELECT a.tags FROM allocation a WHERE a.decision = d.decision), d.tags) AS tags, d.devices, d.memory_cost,
+       (SELECT l.sample FROM decided_load l WHERE l.decision = d.decision) AS load_sample
 FROM decided d WHERE d.decision = ?1)sql";
 
 /// The causes of an end are single words in the database: "pod-stopped".
@@ -119,6 +120,7 @@ struct Explanation {
   nlohmann::ordered_json tags;        ///< that plugins noted, by "ID/KEY"
   nlohmann::ordered_json devices;     ///< as in the table `decided`
   nlohmann::ordered_json memory;      ///< as `memory_cost` there
+  Cell load_sample;                   ///< its number; null: it was made by no measurements
   std::vector<std::string> warnings;  ///< about the pod's annotations
   Table recorded_since;               ///< the newest first
   Table verdicts;
@@ -224,6 +226,8 @@ std::vector<std::string> describe_decision(const Explanation& explanation) {
   }
   lines.push_back(fmt::format("reason {}: {}", moment_of(of("event")), of("reason")));
   if (!explanation.memory.empty()) lines.push_back(describe_memory(explanation.memory));
+  if (!explanation.load_sample.is_null())
+    lines.push_back(fmt::format("load: decided by sample {} of the table load_sample", explanation.load_sample.dump()));
   if (explanation.squeezed) {
     for (std::string& line : describe_squeezed(*explanation.squeezed)) lines.push_back(std::move(line));
   }
@@ -344,6 +348,7 @@ Result<Explanation> explanation_of(const StateDatabase& database, FoundDecision 
                      json_in(*noted, "tags", nlohmann::ordered_json::object()),
                      json_in(*noted, "devices", nlohmann::ordered_json::array()),
                      json_in(*noted, "memory_cost", nlohmann::ordered_json::object()),
+                     noted->rows.empty() ? Cell() : noted->rows[0].back(),
                      *std::move(warnings),
                      *std::move(recorded_since),
                      *std::move(verdicts),
@@ -368,6 +373,7 @@ nlohmann::ordered_json format_json(const Explanation& explanation) {
   json["tags"] = explanation.tags;
   json["devices"] = explanation.devices;
   json["memory_cost"] = explanation.memory;
+  json["load_sample"] = explanation.load_sample;
   json["recorded_since"] = explanation.recorded_since.format_json();
   json["warnings"] = explanation.warnings;
   json["older_uids"] = explanation.found.older_uids;

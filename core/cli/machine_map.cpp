@@ -93,8 +93,16 @@ std::map<std::uint32_t, CpuSet> cores_by_cpu(const MachineMap& map) {
   return by_cpu;
 }
 
+/// '?' where it is not known.
+char tenths_used(const std::map<std::uint32_t, std::int64_t>& used_milli, std::uint32_t cpu) {
+  const auto known = used_milli.find(cpu);
+  if (known == used_milli.end()) return '?';
+  return static_cast<char>('0' + std::clamp<std::int64_t>(known->second / 100, 0, 9));
+}
+
+template <class SignOf>
 void draw_row(std::string& text, const std::string& title, const CpuSet& cpus,
-              const std::map<std::uint32_t, CpuSet>& cores, const CpuUses& uses) {
+              const std::map<std::uint32_t, CpuSet>& cores, const CpuUses& uses, SignOf sign_of) {
   std::string line = title;
   const std::string margin(title.size(), ' ');
   CpuSet drawn;
@@ -104,7 +112,7 @@ void draw_row(std::string& text, const std::string& title, const CpuSet& cpus,
     const CpuSet core = found == cores.end() ? CpuSet{cpu} : found->second & cpus;
     drawn |= core;
     std::string box = " [";
-    for (const std::uint32_t thread : core) box += uses.sign_of(thread);
+    for (const std::uint32_t thread : core) box += sign_of(thread);
     box += ']';
     if (line.size() + box.size() > kColumns && line.size() > margin.size()) {
       text += line + '\n';
@@ -145,7 +153,14 @@ std::string draw(const MachineMap& map) {
   std::size_t width = kTitleColumns;
   for (const auto& [title, cpus] : rows) width = std::max(width, std::min(title.size(), kColumns / 2));
   std::string text;
-  for (const auto& [title, cpus] : rows) draw_row(text, fmt::format("{:<{}}", title, width), cpus, cores, uses);
+  for (const auto& row : rows) {
+    draw_row(text, fmt::format("{:<{}}", row.first, width), row.second, cores, uses,
+             [&uses](std::uint32_t cpu) { return uses.sign_of(cpu); });
+    if (!map.used_milli) continue;
+    draw_row(text, fmt::format("{:<{}}", "  used", width), row.second, cores, uses,
+             [&map](std::uint32_t cpu) { return tenths_used(*map.used_milli, cpu); });
+  }
+  if (map.used_milli) text += "used: tenths of each CPU over five seconds, 9 for nine and more   ? not known\n";
   return text + legend(map, uses);
 }
 
@@ -166,6 +181,11 @@ nlohmann::ordered_json to_json(const MachineMap& map) {
     if (const auto core = cores.find(cpu); core != cores.end()) object["core"] = *core->second.begin();
     const Use use = uses.use_of(cpu);
     object["use"] = use == Use::kLost ? uses.holder_of(cpu)->lost : kWords[static_cast<std::size_t>(use)];
+    if (map.used_milli) {
+      const auto used = map.used_milli->find(cpu);
+      object["used_milli"] =
+          used == map.used_milli->end() ? nlohmann::ordered_json() : nlohmann::ordered_json(used->second);
+    }
     object["by"] = nullptr;
     if (const MachineMap::Holder* holder = uses.holder_of(cpu); holder != nullptr) object["by"] = holder->name;
   }

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -34,16 +36,19 @@ struct MachineMap {
   CpuSet isolated;
   CpuSet occupied;  ///< used by something other than containers
   std::vector<Holder> holders;
+  /// Thousandths of each CPU that are used, where that is known: for a second layer. None: there is no such layer.
+  std::optional<std::map<std::uint32_t, std::int64_t>> used_milli = {};
 };
 
 /// A line for each NUMA node with its cores in brackets and a sign for each CPU by ascending OS index, at most 100
-/// columns wide, and what the signs mean.
+/// columns wide, and what the signs mean. The second layer, if there is one, has a line below each: the tenths that are
+/// used of each CPU.
 std::string draw(const MachineMap& map);
 
 /// Returns an array with an object for each CPU: `cpu`, `node`, `core` (its lowest CPU), `use` (`pool`, `exclusive`,
 /// instead of it `overruled`, `drifted` and `overlapped` if it was seen not to be exclusive, `withheld`, `reserved`,
 /// `isolated`, `occupied`, `not-allowed` or `offline`) and `by`, the container that has it exclusively or keeps it
-/// idle. Unknown values are null.
+/// idle; with the second layer, `used_milli`. Unknown values are null.
 nlohmann::ordered_json to_json(const MachineMap& map);
 
 }  // namespace topolet::cli

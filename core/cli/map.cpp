@@ -15,7 +15,9 @@
 #include "core/audit/rows.hpp"
 #include "core/base/clock.hpp"
 #include "core/cli/command.hpp"
+#include "core/cli/daemon_client.hpp"
 #include "core/cli/machine_map.hpp"
+#include "core/cli/measured.hpp"
 #include "core/cli/options.hpp"
 #include "core/cli/output.hpp"
 #include "core/cli/state_database.hpp"
@@ -128,6 +130,18 @@ Result<std::optional<MachineMap>> read_map(StateDatabase& database, std::int64_t
   return map;
 }
 
+Result<std::map<std::uint32_t, std::int64_t>> used_now(const Invocation& invocation) {
+  auto daemon = DaemonClient::connect(invocation);
+  if (!daemon) return daemon.error();
+  const auto load = ask_load(*daemon);
+  if (!load) return load.error();
+  std::map<std::uint32_t, std::int64_t> used;
+  for (const control::v1::CpuLoad& cpu : load->cpus()) {
+    if (cpu.has_used_milli()) used[cpu.cpu()] = cpu.used_milli();
+  }
+  return used;
+}
+
 std::string draw_known(const std::optional<MachineMap>& map) {
   return map ? draw(*map) : "the database does not tell what machine this is; topoletd records it when it starts\n";
 }
@@ -165,21 +179,29 @@ void declare_map(Options& options) {
   declare_json(options);
   options.add_options()("at", po::value<std::string>()->value_name("TIME")->default_value("now"),
                         "When: as for `topolet cpu`.")(
-      "watch", "Draw it again when something has changed, at most once a second, until stopped.");
+      "watch", "Draw it again when something has changed, at most once a second, until stopped.")(
+      "load", "Also show how much of each CPU is used now, as topoletd measures it.");
 }
 
 Status show_map(const Invocation& invocation) {
   const bool has_time = !invocation.values["at"].defaulted();
   if (invocation.has("watch") && (invocation.has("json") || has_time))
     return Error{Code::kInvalidArgument, "--watch draws what is now; leave out --json and --at"};
+  if (invocation.has("load") && (invocation.has("watch") || has_time))
+    return Error{Code::kInvalidArgument, "--load shows what is measured now; leave out --watch and --at"};
   const auto at = moment(invocation.text("at"));
   if (!at) return at.error();
   const auto database = StateDatabase::open(invocation);
   if (!database) return database.error();
   if (Status ready = (*database)->require_newest_schema(); !ready) return ready;
   if (invocation.has("watch")) return watch(**database);
-  const auto map = read_map(**database, *at, !has_time);
+  auto map = read_map(**database, *at, !has_time);
   if (!map) return map.error();
+  if (invocation.has("load") && *map) {
+    auto used = used_now(invocation);
+    if (!used) return used.error();
+    (*map)->used_milli = *std::move(used);
+  }
   if (!invocation.has("json")) return write_at_once(draw_known(*map));
   return write_at_once(to_text(*map ? to_json(**map) : nlohmann::ordered_json::array()));
 }

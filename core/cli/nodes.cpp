@@ -1,10 +1,14 @@
 #include <fmt/format.h>
 
 #include <boost/program_options.hpp>
+#include <optional>
 #include <utility>
 
 #include "core/cli/command.hpp"
+#include "core/cli/daemon_client.hpp"
+#include "core/cli/measured.hpp"
 #include "core/cli/options.hpp"
+#include "core/cli/output.hpp"
 #include "core/cli/state_database.hpp"
 
 namespace topolet::cli {
@@ -73,8 +77,35 @@ struct Sources {
   const char* reported;
 };
 
-Status show_to_people(const StateDatabase& database, const Sources& from, const std::string& nothing, std::int64_t at,
-                      std::int64_t min_shared_cpus) {
+using control::v1::LoadResponse;
+
+/// Behind the other columns; the first one is the node's number. Null: nothing is added.
+void add_node_load(const LoadResponse* load, bool is_for_people, Table& nodes) {
+  if (load == nullptr) return;
+  const auto append = [](auto& row, const auto& more) { row.insert(row.end(), more.begin(), more.end()); };
+  append(nodes.columns, node_load_columns(is_for_people));
+  for (Row& row : nodes.rows) {
+    const control::v1::NodeLoad* measured = nullptr;
+    for (const control::v1::NodeLoad& node : load->nodes()) {
+      if (node.node() == row.front().get<std::uint32_t>()) measured = &node;
+    }
+    append(row, node_load_cells(measured, is_for_people));
+  }
+}
+
+Result<std::optional<LoadResponse>> load_if_wanted(const Invocation& invocation) {
+  if (!invocation.has("load")) return std::optional<LoadResponse>();
+  if (!invocation.values["at"].defaulted())
+    return Error{Code::kInvalidArgument, "--load shows what is measured now; leave out --at"};
+  auto daemon = DaemonClient::connect(invocation);
+  if (!daemon) return daemon.error();
+  auto load = ask_load(*daemon);
+  if (!load) return load.error();
+  return std::optional(*std::move(load));
+}
+
+Status show_to_people(const StateDatabase& database, const Sources& from, const LoadResponse* load,
+                      const std::string& nothing, std::int64_t at, std::int64_t min_shared_cpus) {
   const auto some =
       database.table(fmt::format("SELECT ?1 FROM {} WHERE told_node IS NOT NULL LIMIT 1", from.reported), at);
   if (!some) return some.error();
@@ -87,7 +118,11 @@ Status show_to_people(const StateDatabase& database, const Sources& from, const 
   const std::string nodes =
       fmt::format(kForPeople, some->rows.empty() ? "" : kToldForPeople, lost->rows.empty() ? "" : kLostForPeople,
                   from.usage, from.reported, wide->rows.empty() ? "" : kNarrowerForPeople);
-  if (Status shown = database.print(nothing, nodes, at, min_shared_cpus); !shown) return shown;
+  auto usage = database.table(nodes, at, min_shared_cpus);
+  if (!usage) return usage.error();
+  add_node_load(load, true, *usage);
+  if (Status noted = write_at_once(load == nullptr ? "" : load_notes(load->state())); !noted) return noted;
+  if (Status shown = database.print(nothing, *usage); !shown) return shown;
   const auto devices = database.table(kDevicesForPeople, at);
   if (!devices) return devices.error();
   if (devices->rows.empty()) return {};
@@ -95,8 +130,8 @@ Status show_to_people(const StateDatabase& database, const Sources& from, const 
   return database.print(nothing, *devices);
 }
 
-Status show_to_programs(const StateDatabase& database, const Sources& from, Format format, const std::string& nothing,
-                        std::int64_t at, std::int64_t min_shared_cpus) {
+Status show_to_programs(const StateDatabase& database, const Sources& from, const LoadResponse* load, Format format,
+                        const std::string& nothing, std::int64_t at, std::int64_t min_shared_cpus) {
   auto nodes = database.table(fmt::format(kForPrograms, from.usage, from.reported), at, min_shared_cpus);
   if (!nodes) return nodes.error();
   for (Row& row : nodes->rows) {
@@ -106,6 +141,7 @@ Status show_to_programs(const StateDatabase& database, const Sources& from, Form
     // Names of pods may be no UTF-8: then it stays a text, in which such bytes are replaced.
     if (!devices.is_discarded()) row.back() = std::move(devices);
   }
+  add_node_load(load, false, *nodes);
   return database.print(nothing, *nodes);
 }
 
@@ -115,7 +151,8 @@ void declare_nodes(Options& options) {
   declare_database(options);
   declare_format(options);
   options.add_options()("at", boost::program_options::value<std::string>()->value_name("TIME")->default_value("now"),
-                        "When: as for `topolet cpu`.");
+                        "When: as for `topolet cpu`.")(
+      "load", "Also show how much of its CPUs each uses and can use, as topoletd measures it now.");
 }
 
 Status show_nodes(const Invocation& invocation) {
@@ -125,6 +162,9 @@ Status show_nodes(const Invocation& invocation) {
   if (!format) return format.error();
   const auto config = configuration(invocation);
   if (!config) return config.error();
+  const auto load = load_if_wanted(invocation);
+  if (!load) return load.error();
+  const LoadResponse* const measured = *load ? &**load : nullptr;
   const auto database = StateDatabase::open(invocation);
   if (!database) return database.error();
   if (Status ready = (*database)->require_newest_schema(); !ready) return ready;
@@ -132,8 +172,9 @@ Status show_nodes(const Invocation& invocation) {
   const std::int64_t min_shared_cpus{config->placement.rules.min_shared_cpus};
   const bool is_now = invocation.text("at") == "now";
   const Sources from{is_now ? kUsageNow : kUsage, is_now ? kReported : kNothingReported};
-  return *format == Format::kTable ? show_to_people(**database, from, nothing, *at, min_shared_cpus)
-                                   : show_to_programs(**database, from, *format, nothing, *at, min_shared_cpus);
+  return *format == Format::kTable
+             ? show_to_people(**database, from, measured, nothing, *at, min_shared_cpus)
+             : show_to_programs(**database, from, measured, *format, nothing, *at, min_shared_cpus);
 }
 
 }  // namespace topolet::cli

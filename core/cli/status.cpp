@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "core/base/clock.hpp"
 #include "core/base/escape.hpp"
@@ -13,6 +14,7 @@
 #include "core/cli/command.hpp"
 #include "core/cli/daemon_client.hpp"
 #include "core/cli/illness.hpp"
+#include "core/cli/measured.hpp"
 #include "core/cli/options.hpp"
 #include "core/cli/output.hpp"
 #include "core/cli/table.hpp"
@@ -146,6 +148,23 @@ std::string capacities(const StatusResponse& status) {
   return text;
 }
 
+/// Whether the load is measured, and what it says of the capacity.
+std::string load_line(const StatusResponse& status) {
+  if (!status.has_load()) return {};
+  const control::v1::LoadState& load = status.load();
+  if (!load.is_measuring()) {
+    const char* why = load.sampling() == "off" ? "daemon.load = off" : "nobody reads it";
+    return fmt::format("{:12} not measured: {}\n", "load", why);
+  }
+  std::string text = fmt::format(
+      "{:12} measured for {}, {} s ago; capacity by {}\n", "load", duration_text(load.measured_for_ms() / 1000),
+      load.age_ms() / 1000,
+      load.capacity_source() == "steal" ? "the time that a hypervisor takes" : "number of CPUs: no steal is reported");
+  std::istringstream notes(load_notes(load));
+  for (std::string note; std::getline(notes, note);) text += fmt::format("{:12} {}\n", "", escaped(note));
+  return text;
+}
+
 std::string database(const StatusResponse& status) {
   std::string text = "healthy";
   if (status.store_degraded()) {
@@ -228,6 +247,7 @@ std::string format_text(const StatusResponse& status) {
       "{}"
       "CPUs         {} allowed; pool {}; reserved {}; exclusive {}; withheld {}\n"
       "{}"
+      "{}"
       "generation   {}\n",
       escaped(status.version()), status.process(), duration_text(status.uptime_s()), health_line(status),
       status.listen().empty() ? std::string() : fmt::format("listens on   {}\n", escaped(status.listen())),
@@ -237,7 +257,19 @@ std::string format_text(const StatusResponse& status) {
       status.reconciled() ? "" : " (not yet compared with the runtime)", overruled(status), stuck(status),
       overlaps(status), foreign_handlers(status), squeezed(status), illness_lines(status, Clock().wall().count()),
       or_none(status.allowed_cpus()), or_none(status.pool_cpus()), or_none(status.reserved_cpus()),
-      or_none(status.exclusive_cpus()), or_none(status.withheld_cpus()), capacities(status), status.generation());
+      or_none(status.exclusive_cpus()), or_none(status.withheld_cpus()), capacities(status), load_line(status),
+      status.generation());
+}
+
+nlohmann::ordered_json load_json(const StatusResponse& status) {
+  if (!status.has_load()) return nullptr;
+  const control::v1::LoadState& load = status.load();
+  return {{"sampling", load.sampling()},
+          {"is_measuring", load.is_measuring()},
+          {"measured_for_ms", load.measured_for_ms()},
+          {"age_ms", load.age_ms()},
+          {"error", load.error()},
+          {"capacity_source", load.capacity_source()}};
 }
 
 nlohmann::ordered_json overlaps_json(const StatusResponse& status) {
@@ -319,7 +351,8 @@ nlohmann::ordered_json format_json(const StatusResponse& status) {
           {"reserved_cpus", status.reserved_cpus()},
           {"exclusive_cpus", status.exclusive_cpus()},
           {"withheld_cpus", status.withheld_cpus()},
-          {"capacities", capacities_json(status)}};
+          {"capacities", capacities_json(status)},
+          {"load", load_json(status)}};
 }
 
 }  // namespace

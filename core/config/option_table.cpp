@@ -78,6 +78,11 @@ std::vector<OptionSpec> daemon_options() {
              "How large the state database may become, with its log, in MiB: then the oldest decisions that have ended "
              "are deleted before their time. 0: any size.",
              0, 1 << 20),
+      option(
+          "load", OptionType::kString, "auto",
+          "When the load of CPUs and containers is measured, once a second: while a plugin reads it or somebody asks "
+          "for it, as `topolet top` does (auto); always (on); never (off).",
+          {"auto", "on", "off"}),
       option("record", OptionType::kPath, "none",
              "The file in which everything is recorded that decisions are made of, for `topolet simulate --workload`; "
              "it has mode 0600. none: nothing is recorded.",

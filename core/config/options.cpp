@@ -255,6 +255,7 @@ DaemonOptions daemon_options(const po::variables_map& values) {
   const auto number = [&values](const char* name) { return std::stoi(text(values, name)); };
   daemon.retention.keep = *parse_duration(text(values, "daemon.keep"));
   daemon.retention.keep_bytes = std::int64_t{number("daemon.keep-mib")} << 20;
+  daemon.load = text(values, "daemon.load");
   if (text(values, "daemon.record") != "none") daemon.record = text(values, "daemon.record");
   daemon.record_bytes = static_cast<std::uint64_t>(number("daemon.record-mib")) << 20;
   daemon.max_connections = static_cast<std::size_t>(number("daemon.max-connections"));

@@ -44,6 +44,7 @@ struct DaemonOptions {
   std::chrono::milliseconds store_patience{};
   std::chrono::milliseconds drain_timeout{};
   store::RetentionLimits retention = {};
+  std::string load;                ///< when it is measured: auto, on, off
   std::filesystem::path record;    ///< empty: nothing is recorded
   std::uint64_t record_bytes = 0;  ///< how large the file may become
   std::size_t max_connections = 0;

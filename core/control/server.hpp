@@ -18,8 +18,8 @@
 
 namespace topolet::control {
 
-/// The functions that answer the calls. `status` and `list_plugins` are called on one thread, the others on another: a
-/// call for topoletd's status does not wait for a reload.
+/// The functions that answer the calls. `status`, `list_plugins` and `load` are called on one thread, the others on
+/// another: a call for topoletd's status does not wait for a reload.
 struct ControlHandlers {
   std::function<Status(control::v1::StatusResponse&)> status;
   std::function<Status(control::v1::ListPluginsResponse&)> list_plugins;
@@ -28,6 +28,7 @@ struct ControlHandlers {
   std::function<Status(control::v1::RestartResponse&)> restart;
   std::function<Status(const control::v1::SetCapacityRequest&, control::v1::SetCapacityResponse&)> set_capacity;
   std::function<Status(const control::v1::HealRequest&, control::v1::HealResponse&)> heal;
+  std::function<Status(control::v1::LoadResponse&)> load;
 };
 
 struct ControlOptions {

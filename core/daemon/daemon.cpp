@@ -165,6 +165,7 @@ Status Daemon::open_control(const config::DaemonOptions& options) {
   };
   handlers.set_capacity = [this](const auto& request, auto& response) { return set_capacity(request, response); };
   handlers.heal = [this](const auto& request, auto& response) { return heal(request, response); };
+  handlers.load = [this](auto& response) { return report_load(response); };
   cri::Listener::Sockets sockets = deps_.sockets ? std::move(deps_.sockets->control) : cri::Listener::Sockets();
   auto opened = control::open_server(
       {.path = options.control, .max_memory_bytes = options.max_memory_bytes, .memory_claims = memory_claims_},
@@ -320,6 +321,7 @@ Status Daemon::make_engine(const config::Options& options, const config::RawConf
   const operations::DemandRules demand_rules = settings.demand_rules;
   runtime_client_ = std::make_unique<cri::RuntimeClient>(*proxy_, demand_rules);
   if (is_nri_front()) own_updates_ = std::make_unique<nri::OwnUpdates>(*runtime_client_);
+  make_sampler(options.daemon);
   engine_ = std::make_unique<engine::Engine>(std::move(settings), engine_deps(topology, std::move(machine), rules));
   if (!is_nri_front()) front_ = std::make_unique<cri::CriFront>(cri::CriFront::Deps{*engine_, demand_rules, *log_});
   if (Status started = engine_->start(); !started) return started;
@@ -328,6 +330,7 @@ Status Daemon::make_engine(const config::Options& options, const config::RawConf
                 {.on_change = [this](engine::Engine::Machine now) { engine_->change_machine(std::move(now)); },
                  .on_flicker = [this] { engine_->verify_cpusets(); }});
   open_nri(options.nri, demand_rules);
+  sampler_->start();
   audit_outlet_->open(
       [this](engine::AuditEvent event, const std::string& reason) { engine_->record_event(event, reason); });
   return {};
@@ -349,7 +352,8 @@ engine::Engine::Deps Daemon::engine_deps(const std::shared_ptr<const topology::T
                      .rules = configured_rules,
                      .decide = [this](const auto& request, const auto& rules) { return decide(request, rules); },
                      .annotations = [this] { return plugins_->annotations(); },
-                     .rdt_classes = std::make_shared<engine::RdtClasses>([] { return machine::rdt_classes(); })},
+                     .rdt_classes = std::make_shared<engine::RdtClasses>([] { return machine::rdt_classes(); }),
+                     .load = [this] { return sampler_->load(); }},
           .kernel = engine::ProcessCgroups(),
           .clock = {},
           .log = *log_,
@@ -474,6 +478,10 @@ Result<Daemon::ReloadResult> Daemon::apply_config(const config::RawConfig& raw) 
 
 Status Daemon::set_capacity(const control::v1::SetCapacityRequest& request,
                             control::v1::SetCapacityResponse& response) {
+  if (request.has_milli() && request.source() == engine::kMeasuredSource) {
+    return Error{Code::kInvalidArgument,
+                 fmt::format("'{}' is the source of what topoletd measures itself; name another", request.source())};
+  }
   engine::Engine::CapacityRequest asked{.node = request.node(), .source = request.source()};
   if (request.has_milli()) asked.milli = request.milli();
   asked.until = std::chrono::milliseconds(request.until_ms());

@@ -33,6 +33,7 @@
 #include "core/fronts/cri/cri_front.hpp"
 #include "core/fronts/nri/front.hpp"
 #include "core/fronts/nri/guard.hpp"
+#include "core/load/sampler_thread.hpp"
 #include "core/machine/machine_watch.hpp"
 #include "core/metrics/metrics.hpp"
 #include "core/plugin/guard/control_thread.hpp"
@@ -146,6 +147,7 @@ class Daemon {
   nri::Validator::Judge nri_judge() const;
   void adopt_nri_plugin(UniqueFd connection, Successor& bringer);
   bool is_nri_front() const { return options_.front == config::Front::kNri; }
+  void make_sampler(const config::DaemonOptions& options);
   void accept_clients();
   void start_watchdog(const config::DaemonOptions& options);
   void check_store();
@@ -162,6 +164,9 @@ class Daemon {
   Status report(const config::DaemonOptions& options, control::v1::StatusResponse& response);
   Status set_capacity(const control::v1::SetCapacityRequest& request, control::v1::SetCapacityResponse& response);
   Status heal(const control::v1::HealRequest& request, control::v1::HealResponse& response);
+  Status report_load(control::v1::LoadResponse& response);
+  void tell_load_state(control::v1::LoadState& state) const;
+  std::optional<metrics::LoadFigures> load_figures() const;
   Status report_fits(const watch::v1::FitsRequest& request, watch::v1::FitsResponse& response,
                      const watch::WatchHandlers::IsWanted& is_wanted);
   std::string metrics_text();
@@ -209,6 +214,7 @@ class Daemon {
   bool refuses_foreign_cpusets_ = false;                      ///< nri.guard = deny
   std::shared_ptr<const topology::Topology> first_topology_;  ///< until the engine has it
   std::unique_ptr<machine::MachineWatch> watch_;
+  std::unique_ptr<load::SamplerThread> sampler_;
   std::unique_ptr<cri::OwnServer> control_;
   std::unique_ptr<cri::OwnServer> watch_server_;  ///< null: nobody can watch
   std::unique_ptr<Watchdog> watchdog_;

@@ -180,6 +180,7 @@ void Daemon::end_core() {
   if (control_) control_->stop();
   audit_outlet_->close();
   if (watch_) watch_->stop();
+  if (sampler_) sampler_->stop();
   if (plugins_) plugins_->wake_by({});
   if (plugins_) is_stuck_ = is_stuck_ || plugins_->has_abandoned_calls();
   nri_front_.reset();

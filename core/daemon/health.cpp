@@ -105,6 +105,7 @@ Status Daemon::report(const config::DaemonOptions& options, control::v1::StatusR
                    .illnesses = illnesses(&*engine),
                    .nri = nri_facts()},
                   *engine, response);
+  tell_load_state(*response.mutable_load());
   return {};
 }
 

@@ -24,9 +24,11 @@ placement::Decision Daemon::decide(const std::shared_ptr<const placement::Policy
                                    const placement::PlacementRules& rules) {
   // By value, because an abandoned call outlives this one.
   replay::NotedDecision made = plugins_->decide<replay::NotedDecision>(
-      [request, rules, notes = replay::notes_for(recorder_.get())](const placement::Votes& votes, std::int64_t setup) {
+      [request, rules, reads_load = plugins_->reads_load(), notes = replay::notes_for(recorder_.get())](
+          const placement::Votes& votes, std::int64_t setup) {
         replay::NotedDecision noted = replay::decide(*request, rules, votes, notes);
         noted.decision.setup = setup;
+        if (reads_load) noted.decision.load = request->load;
         for (const placement::Vote& vote : votes)
           noted.decision.times.policies[vote.policy->name()] = vote.policy->time_spent();
         return noted;

@@ -144,6 +144,7 @@ std::string Daemon::metrics_text() {
                               !described.statistics.quarantine.empty(),
                               described.statistics.late_ticks});
   }
+  moment.load = load_figures();
   return metrics_->text(moment);
 }
 

@@ -65,6 +65,7 @@ struct Engine::Impl {
   void follow_clock();
   void tick_plugins();
   EngineSummary summarise() const;
+  load::Subjects load_subjects() const;
   void add_foreign(const placement::Workload& workload, EngineSummary& summary) const;
 
   // In the order in which they need each other.
@@ -250,6 +251,19 @@ EngineSummary Engine::Impl::summarise() const {
   return summary;
 }
 
+load::Subjects Engine::Impl::load_subjects() const {
+  load::Subjects subjects;
+  for (const auto& [key, allocation] : committer.ledger().allocations()) {
+    const auto process = cpusets.process_of(allocation.container_id);
+    if (allocation.phase == Phase::kRunning && process)
+      subjects.containers.push_back({allocation.container_id, *process});
+  }
+  for (const topology::Node& node : placer.topology()->nodes) {
+    if (!node.memory_only) subjects.nodes[node.os_index] = node.cpus;
+  }
+  return subjects;
+}
+
 /// Runs `handle` on the loop, once the ledger has been compared with the runtime.
 void Engine::Impl::when_reconciled(std::shared_ptr<operations::Operation> operation, std::function<void()> handle) {
   loop->post([this, operation = std::move(operation), handle = std::move(handle)]() mutable {
@@ -398,6 +412,11 @@ Result<CapacityAnswer> Engine::set_capacity(CapacityRequest request, std::chrono
   return Error{Code::kUnavailable, "topoletd is busy, and may set the capacity later; `topolet capacity` shows it"};
 }
 
+void Engine::note_measured_capacity(std::uint32_t node, std::optional<std::int64_t> milli) {
+  impl_->loop->post(
+      [this, node, milli] { handle_measured_capacity(impl_->handler_deps, node, milli, impl_->clock.clock().wall()); });
+}
+
 void Engine::heal(bool is_dry, OnHealed then) {
   impl_->loop->post([this, is_dry, then = std::move(then)] { impl_->rebalancer.heal(is_dry, then); });
 }
@@ -419,6 +438,10 @@ void Engine::judge_foreign_cpuset(operations::ForeignCpuset found, bool refuses,
 
 void Engine::read_ledger(std::function<void(const Ledger& ledger)> read_ledger) {
   impl_->loop->post([this, read_ledger = std::move(read_ledger)] { read_ledger(impl_->committer.ledger()); });
+}
+
+void Engine::read_load_subjects(std::function<void(load::Subjects)> read) {
+  impl_->loop->post([this, read = std::move(read)] { read(impl_->load_subjects()); });
 }
 
 void Engine::record_event(AuditEvent event, const std::string& reason) {

@@ -2,8 +2,8 @@
 //
 // The room core/engine, namespace topolet::engine: everything that decides a container's future, on one thread. Its
 // README.md walks through a create, a start, an update, an exit and a restart. The engine is given its runtime, its
-// store and a way to decide. It may include core/base, core/operations, core/placement, core/topology, the store,
-// and of core/plugin only the plain values of the events that plugins hear.
+// store and a way to decide. It may include core/base, core/load, core/operations, core/placement, core/topology, the
+// store, and of core/plugin only the plain values of the events that plugins hear.
 #pragma once
 
 #include <chrono>
@@ -35,6 +35,7 @@
 #include "core/engine/state/reported_capacity.hpp"
 #include "core/engine/state/setup.hpp"
 #include "core/engine/state/writer_options.hpp"
+#include "core/load/sampler.hpp"
 #include "core/operations/foreign_cpuset.hpp"
 #include "core/operations/operation.hpp"
 #include "core/operations/runtime.hpp"
@@ -224,6 +225,9 @@ class Engine final : public operations::OperationHandler {
   /// The same, and waits for it; UNAVAILABLE if it takes longer than `patience`.
   Result<CapacityAnswer> set_capacity(CapacityRequest request, std::chrono::milliseconds patience);
 
+  /// As handle_measured_capacity() does it.
+  void note_measured_capacity(std::uint32_t node, std::optional<std::int64_t> milli);
+
   using HealReport = engine::HealReport;
   /// Makes one pass of healing, as HealPass does it; a dry run changes nothing. `then` runs on the loop's thread.
   void heal(bool is_dry, OnHealed then);
@@ -235,6 +239,10 @@ class Engine final : public operations::OperationHandler {
 
   /// Runs `read_ledger` on the loop's thread.
   void read_ledger(std::function<void(const Ledger& ledger)> read_ledger);
+
+  /// Calls `read` on the loop's thread with what there is to measure: the running containers of which a process is
+  /// known, and the CPUs of each NUMA node.
+  void read_load_subjects(std::function<void(load::Subjects)> read);
 
   /// Writes an event of no container to the audit.
   void record_event(AuditEvent event, const std::string& reason);

@@ -108,6 +108,18 @@ void add_largest_exclusive(const std::map<std::string, std::uint32_t>& by_node, 
   families.push_back(largest.family());
 }
 
+void add_load(const LoadFigures& load, std::vector<MetricFamily>& families) {
+  Table used("topolet_used_cpus", "How much of the CPUs of a NUMA node is used, by whomever.");
+  for (const auto& [node, cpus] : load.used_cpus) used.add(cpus, {{"numa_node", node}});
+  Table effective("topolet_effective_cpus",
+                  "What the CPUs of a NUMA node can do, less than they are where a hypervisor takes time from them.");
+  for (const auto& [node, cpus] : load.effective_cpus) effective.add(cpus, {{"numa_node", node}});
+  families.push_back(used.family());
+  families.push_back(effective.family());
+  families.push_back(
+      Table("topolet_load_age_seconds", "How long ago the load was measured.").add(load.age_seconds).family());
+}
+
 void add_plugins(const std::vector<PluginCounts>& plugins, std::vector<MetricFamily>& families) {
   Table calls("topolet_plugin_calls_total", "Calls of a plugin.", MetricType::Counter);
   Table lost("topolet_plugin_lost_votes_total", "Votes of a plugin that did not count, by why.", MetricType::Counter);
@@ -324,6 +336,7 @@ std::string Metrics::text(const Moment& moment) const {
   if (moment.engine) add_engine(*moment.engine, families);
   if (moment.store) add_store(*moment.store, families);
   if (moment.largest_exclusive) add_largest_exclusive(*moment.largest_exclusive, families);
+  if (moment.load) add_load(*moment.load, families);
   add_plugins(moment.plugins, families);
   for (MetricFamily& family : process_families("topolet_")) families.push_back(std::move(family));
   std::erase_if(families, [](const MetricFamily& family) { return family.metric.empty(); });

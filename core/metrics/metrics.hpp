@@ -63,6 +63,13 @@ struct PluginCounts {
   std::uint64_t late_ticks = 0;
 };
 
+/// What is measured of the CPUs, by the OS index of the NUMA node; what is not known is missing.
+struct LoadFigures {
+  double age_seconds = 0;
+  std::map<std::string, double> used_cpus = {};
+  std::map<std::string, double> effective_cpus = {};
+};
+
 /// The values that are sampled instead of counted.
 struct Moment {
   std::optional<EngineState> engine;  ///< none: it did not answer in time
@@ -71,6 +78,7 @@ struct Moment {
   std::optional<StoreFigures> store = {};  ///< none: not known, or there is none
   /// The most CPUs that one container could get for itself, by the OS index of the NUMA node; none: not known.
   std::optional<std::map<std::string, std::uint32_t>> largest_exclusive = {};
+  std::optional<LoadFigures> load = {};  ///< none: nothing is measured
 };
 
 /// on_call() is for the proxy's thread, the engine's functions for its loop, text() for any.

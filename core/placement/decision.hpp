@@ -5,12 +5,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "core/base/index_set.hpp"
 #include "core/base/shared_string_map.hpp"
+#include "core/load/load.hpp"
 #include "core/placement/placement.hpp"
 #include "core/placement/verdicts.hpp"
 #include "core/placement/workload.hpp"
@@ -72,6 +74,8 @@ struct Decision {
     std::string what;
   };
   std::vector<InvalidReply> invalid_replies;  ///< those of them that only the core could detect
+  /// What was measured, if policies read that; null: they do not, or nothing was.
+  std::shared_ptr<const load::Load> load = {};
 };
 
 }  // namespace topolet::placement

@@ -142,6 +142,7 @@ Status RecordWriter::see_load(const Moment& at, const std::shared_ptr<const load
   add_differences("nodes", load_.nodes, now.nodes, line);
   if (load_.measured_for != now.measured_for)
     line["measured_for_ms"] = now.measured_for ? Json(now.measured_for->count()) : Json();
+  add_differences("cpus", load_.cpus, now.cpus, line);
   if (line.size() == 1) return {};
   load_ = now;
   return append(at, std::move(line));

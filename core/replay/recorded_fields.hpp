@@ -165,11 +165,17 @@ TOPOLET_END_OF_FIELDS
 /// The fields that are recorded of each request as they are: all but machine, ledger, workload and candidates, and what
 /// decide() knows by its votes.
 TOPOLET_FIELDS_OF(load::ContainerLoad)
-  field("cpu_milli", &T::cpu_milli), field("psi_some_permille", &T::psi_some_permille), field("age_ms", &T::age)
+  field("cpu_milli", &T::cpu_milli), field("psi_some_permille", &T::psi_some_permille), field("age_ms", &T::age),
+  field("is_throttled", &T::is_throttled), field("memory_bytes", &T::memory_bytes),
+  field("memory_psi_permille", &T::memory_psi_permille), field("io_psi_permille", &T::io_psi_permille)
 TOPOLET_END_OF_FIELDS
 
 TOPOLET_FIELDS_OF(load::NodeLoad)
-  field("effective_milli", &T::effective_milli), field("age_ms", &T::age)
+  field("effective_milli", &T::effective_milli), field("age_ms", &T::age), field("used_milli", &T::used_milli)
+TOPOLET_END_OF_FIELDS
+
+TOPOLET_FIELDS_OF(load::CpuLoad)
+  field("effective_milli", &T::effective_milli), field("age_ms", &T::age), field("used_milli", &T::used_milli)
 TOPOLET_END_OF_FIELDS
 
 TOPOLET_FIELDS_OF(placement::PolicyRequest)

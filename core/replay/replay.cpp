@@ -147,26 +147,26 @@ class Player {
     load_.reset();
   }
 
+  /// Null: it is not known any more.
+  template <class KeyOf, class Map>
+  static void read_changes(const Json& changes, KeyOf key_of, Map& map) {
+    for (const auto& [text, value] : changes.items()) {
+      const auto key = key_of(text);
+      if (value.is_null()) {
+        map.erase(key);
+      } else {
+        map[key] = from_json<typename Map::mapped_type>(value);
+      }
+    }
+  }
+
   void read_load(const Json& line) {
     load::Load now = load_ ? *load_ : load::Load();
-    // items() refers to what it is called on.
-    const Json containers = line.value("containers", Json::object());
-    const Json nodes = line.value("nodes", Json::object());
-    for (const auto& [id, value] : containers.items()) {
-      if (value.is_null()) {
-        now.containers.erase(id);
-      } else {
-        now.containers[id] = from_json<load::ContainerLoad>(value);
-      }
-    }
-    for (const auto& [node, value] : nodes.items()) {
-      const auto os_index = static_cast<std::uint32_t>(std::stoul(node));
-      if (value.is_null()) {
-        now.nodes.erase(os_index);
-      } else {
-        now.nodes[os_index] = from_json<load::NodeLoad>(value);
-      }
-    }
+    const auto as_index = [](const std::string& key) { return static_cast<std::uint32_t>(std::stoul(key)); };
+    read_changes(
+        line.value("containers", Json::object()), [](const std::string& id) { return id; }, now.containers);
+    read_changes(line.value("nodes", Json::object()), as_index, now.nodes);
+    read_changes(line.value("cpus", Json::object()), as_index, now.cpus);
     if (const auto lasts = line.find("measured_for_ms"); lasts != line.end()) {
       now.measured_for.reset();
       if (!lasts->is_null()) now.measured_for = std::chrono::milliseconds(lasts->get<std::int64_t>());

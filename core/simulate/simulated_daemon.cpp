@@ -60,9 +60,15 @@ struct SimulatedDaemon::Run {
         request->plan_began);
     for (const placement::Decision::InvalidReply& bad : made.decision.invalid_replies)
       policies->report_invalid_reply(bad.policy, bad.what);
+    if (reads_load()) made.decision.load = request->load;
     activity.add_decision(request->workload.key, made.decision.placement.added);
     if (recorder) recorder->add_decision(request, rules, made);
     return std::move(made.decision);
+  }
+
+  bool reads_load() const {
+    return std::any_of(votes.begin(), votes.end(),
+                       [](const plugin::PluginVote& vote) { return vote.plugin->names_read().load; });
   }
 
   void publish(std::shared_ptr<const plugin::ContainerEvent> container_event) {

@@ -91,6 +91,18 @@ void Feed::set_illnesses(v1::IllnessList illnesses) {
   });
 }
 
+void Feed::set_load(v1::Load load) {
+  boost::asio::post(thread_->pool, [this, load = std::move(load)]() mutable {
+    forget_ended();
+    v1::WatchResponse response;
+    *response.mutable_load() = std::move(load);
+    const std::shared_ptr<const std::string> bytes = bytes_of(response);
+    for (const std::shared_ptr<cri::OwnCall>& reader : load_readers_) {
+      if (reader->unsent_bytes() == 0) reader->send(bytes);
+    }
+  });
+}
+
 void Feed::subscribe(std::shared_ptr<cri::OwnCall> call) {
   boost::asio::post(thread_->pool, [this, call = std::move(call)] { begin(call); });
 }
@@ -154,6 +166,9 @@ void Feed::flush() {
 /// Starts a reader with a snapshot. The snapshot includes the gathered changes, so the other readers get those first.
 void Feed::begin(const std::shared_ptr<cri::OwnCall>& call) {
   if (stopped_) return call->reject({Code::kUnavailable, "topoletd is shutting down; connect again"});
+  v1::WatchRequest request;
+  if (!request.ParseFromString(call->request()))
+    return call->reject({Code::kInvalidArgument, "the request of Watch cannot be read"});
   flush();
   forget_ended();
   if (readers_.size() >= options_.max_readers) {
@@ -164,10 +179,16 @@ void Feed::begin(const std::shared_ptr<cri::OwnCall>& call) {
   *response.mutable_snapshot() = state_.whole();
   call->send(bytes_of(response));
   readers_.push_back(call);
+  if (!request.load()) return;
+  load_readers_.push_back(call);
+  wants_load_ = true;
 }
 
 void Feed::forget_ended() {
-  std::erase_if(readers_, [](const std::shared_ptr<cri::OwnCall>& reader) { return reader->has_ended(); });
+  const auto has_ended = [](const std::shared_ptr<cri::OwnCall>& reader) { return reader->has_ended(); };
+  std::erase_if(readers_, has_ended);
+  std::erase_if(load_readers_, has_ended);
+  wants_load_ = !load_readers_.empty();
 }
 
 void Feed::stop() {
@@ -179,6 +200,7 @@ void Feed::stop() {
     for (const std::shared_ptr<cri::OwnCall>& reader : readers_) {
       reader->reject({Code::kUnavailable, "topoletd ends, or another one takes its place; connect again"});
     }
+    load_readers_.clear();
     ended.set_value(std::exchange(readers_, {}));
   });
   const std::vector<std::shared_ptr<cri::OwnCall>> told = ended.get_future().get();

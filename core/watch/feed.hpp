@@ -49,6 +49,10 @@ class Feed final : public engine::Observer {
   void set_plugins(v1::PluginList plugins);
   /// All that is not as it should be, from now on.
   void set_illnesses(v1::IllnessList illnesses);
+  /// What is measured now: sent at once to the readers that ask for it, but for those that are behind.
+  void set_load(v1::Load load);
+  /// Returns true while a reader asks for what is measured, or has until lately.
+  bool wants_load() const { return wants_load_; }
   /// Answers with the stream.
   void subscribe(std::shared_ptr<cri::OwnCall> call);
   const std::string& instance() const { return instance_; }
@@ -70,6 +74,7 @@ class Feed final : public engine::Observer {
   const Options options_;
   const std::string instance_;
   std::atomic<bool> is_stopping_ = false;
+  std::atomic<bool> wants_load_ = false;
   engine::CpuInventory inventory_;  ///< the loop's: after the newest transition
 
   // The thread's.
@@ -79,6 +84,7 @@ class Feed final : public engine::Observer {
   std::chrono::steady_clock::time_point due_{};  ///< when they are sent
   std::chrono::steady_clock::time_point last_sent_ = std::chrono::steady_clock::time_point::min();
   std::vector<std::shared_ptr<cri::OwnCall>> readers_;
+  std::vector<std::shared_ptr<cri::OwnCall>> load_readers_;  ///< those of them that ask for what is measured
 
   struct Thread;
   const std::unique_ptr<Thread> thread_;

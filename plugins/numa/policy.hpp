@@ -40,6 +40,9 @@ class Policy {
   /// The nodes that a scheduler has chosen, if they are more than one; else none.
   sdk::Set propose(const topolet_request& request) const;
 
+  /// Containers run beside their homes by what is measured.
+  topolet_reads reads() const { return {sizeof(topolet_reads), options_.soft_homes ? TOPOLET_READS_LOAD : 0, {}, {}}; }
+
   void score(const topolet_request& request, sdk::Scores& scores) const;
   void propose(const topolet_request& request, sdk::Proposals& proposals) const;
   void pick(const topolet_pick_request& request, sdk::Picks& picks) const;

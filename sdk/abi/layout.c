@@ -621,7 +621,7 @@ FIELD(topolet_propose, propose, 8, 8, int32_t (*)(const topolet_instance* instan
 
 SIZE(topolet_reads, 40);
 FIELD(topolet_reads, struct_size, 0, 4, uint32_t);
-FIELD(topolet_reads, reserved, 4, 4, uint32_t);
+FIELD(topolet_reads, flags, 4, 4, uint32_t);
 FIELD(topolet_reads, env, 8, 16, topolet_strs);
 FIELD(topolet_reads, annotations, 24, 16, topolet_strs);
 
@@ -693,6 +693,7 @@ FIELD(topolet_wake, tick_soon, 8, 8, int32_t (*)(const topolet_host* host));
 #define TOPOLET_PROPOSE_ID "topolet.propose/1"
 #define TOPOLET_PROPOSE_MAX_SETS 8u
 #define TOPOLET_READS_ID "topolet.reads/1"
+#define TOPOLET_READS_LOAD 1u
 #define TOPOLET_READS_MAX_LENGTH 317u
 #define TOPOLET_READS_MAX_PATTERNS 256u
 #define TOPOLET_REPLACE_NOW 2u

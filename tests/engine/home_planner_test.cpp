@@ -102,9 +102,9 @@ TEST_F(HomePlannerTest, KnowsNothingWhereNothingIsMeasured) {
   load_.containers.erase("c-a");
   EXPECT_THAT(pass(60), IsEmpty());
   use("a", 4000);
-  load_.containers["c-c"].age = seconds(31);
+  load_.containers["c-c"].age = seconds(6);
   EXPECT_THAT(pass(60), IsEmpty());
-  load_.containers["c-c"].age = seconds(30);
+  load_.containers["c-c"].age = seconds(5);
   EXPECT_EQ(pass(60).size(), 1U);
 }
 

@@ -58,6 +58,33 @@ TEST_F(KernelTest, FindsTheHierarchyThatHasQuotas) {
   EXPECT_EQ(kernel().quota_hierarchy(), directory_.path() / "host/sys/fs/cgroup/cpu,cpuacct");
 }
 
+TEST_F(KernelTest, FindsWhereTheUnifiedHierarchyCountsWhatAContainerUses) {
+  put("proc/self/mountinfo", kUnifiedMount);
+  put_process(77, "0::/kubepods/pod1/cri-abc.scope/inner\n");
+  const auto own = directory_.path() / "host/sys/fs/cgroup/kubepods/pod1/cri-abc.scope";
+  const auto found = kernel().load_directories(77, "abc");
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->cpu, own);
+  EXPECT_EQ(found->memory, own);
+  EXPECT_EQ(found->unified, own);
+  EXPECT_FALSE(kernel().load_directories(77, "xyz")) << "it is in no cgroup of that container";
+  EXPECT_FALSE(kernel().load_directories(78, "abc"));
+}
+
+TEST_F(KernelTest, FindsWhereTheLegacyHierarchiesCountWhatAContainerUses) {
+  put("proc/self/mountinfo",
+      std::string(kBothMounts) +
+          "32 1 0:27 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n33 1 0:28 / /sys/fs/cgroup/cpuacct rw - cgroup "
+          "cgroup rw,cpuacct\n34 1 0:29 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n");
+  put_process(77, "3:cpu:/pod1/abc\n4:cpuacct:/pod1/abc\n5:memory:/\n0::/\n");
+  const auto found = kernel().load_directories(77, "abc");
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->cpu, directory_.path() / "host/sys/fs/cgroup/cpu/pod1/abc");
+  EXPECT_EQ(found->cpuacct, directory_.path() / "host/sys/fs/cgroup/cpuacct/pod1/abc");
+  EXPECT_EQ(found->memory, "") << "it is in no cgroup of its own there";
+  EXPECT_EQ(found->unified, "");
+}
+
 TEST_F(KernelTest, ReadsTheMemoryOfEachNode) {
   put("proc/self/mountinfo", kUnifiedMount);
   put_process(77, "0::/kubepods/pod1/abc/below\n");

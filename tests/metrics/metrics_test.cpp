@@ -268,6 +268,16 @@ TEST_F(MetricsTest, ShowsTheLargestBlockOfEachNode) {
   EXPECT_EQ(samples(moment).at(R"(topolet_largest_exclusive_cpus{numa_node="1"})"), 0);
 }
 
+TEST_F(MetricsTest, TellsWhatIsMeasuredWhileItIs) {
+  EXPECT_EQ(samples().count("topolet_load_age_seconds"), 0U);
+  Moment moment;
+  moment.load = LoadFigures{.age_seconds = 1.5, .used_cpus = {{"0", 2.5}}};
+  const auto now = samples(moment);
+  EXPECT_EQ(now.at("topolet_load_age_seconds"), 1.5);
+  EXPECT_EQ(now.at(R"(topolet_used_cpus{numa_node="0"})"), 2.5);
+  EXPECT_EQ(now.count(R"(topolet_effective_cpus{numa_node="0"})"), 0U) << "what is not known is not zero";
+}
+
 TEST_F(MetricsTest, TellsOfReloads) {
   EXPECT_EQ(samples().at("topolet_reload_succeeded"), 1) << "the start";
   const double started = samples().at("topolet_reload_time_seconds");

@@ -47,7 +47,7 @@ TEST(PluginPolicy, GivesNumasVerdictsOnEveryCandidate) {
   const auto numa = start_plugin(TOPOLET_BUILT_PLUGINS, "numa");
   ASSERT_NE(numa, nullptr);
   EXPECT_THAT(numa->capabilities(), ElementsAre("topolet.score/1", "topolet.propose/1", "topolet.pick/1",
-                                                "topolet.adjust/1", "topolet.annotations/1"));
+                                                "topolet.adjust/1", "topolet.annotations/1", "topolet.reads/1"));
   const auto request = request_on_equal_nodes();
   const auto verdicts = numa->score(abi_view(*request));
   ASSERT_TRUE(verdicts) << verdicts.error().message;

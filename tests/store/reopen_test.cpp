@@ -214,32 +214,33 @@ TEST_F(DetachedTest, KnowsWhatTheFileHoldsAndTakesNoWrites) {
 
 TEST_F(DetachedTest, HoldsNothingOfAnOlderVersionUntilTheFileCanBeWritten) {
   make_database();
-  ASSERT_TRUE(connect(Database::Access::kReadWrite)
-                  .execute("ALTER TABLE reported_capacity RENAME TO told_capacity;"
-                           "CREATE TABLE backfill (subject TEXT PRIMARY KEY, next INTEGER NOT NULL, last INTEGER NOT "
-                           "NULL) STRICT; DROP VIEW live; DROP VIEW current_placements; DROP VIEW allocation;"
-                           "DROP TABLE whole_pool; ALTER TABLE allocation_row RENAME TO allocation;"
-                           "ALTER TABLE allocation RENAME COLUMN own_cpus TO cpus;"
-                           "ALTER TABLE allocation RENAME COLUMN own_vacating TO vacating;"
-                           "ALTER TABLE allocation RENAME COLUMN own_generation TO generation;"
-                           "ALTER TABLE allocation DROP COLUMN shares_pool_row;"
-                           "CREATE VIEW live AS SELECT 1; CREATE VIEW current_placements AS SELECT 1;"
-                           "ALTER TABLE decided DROP COLUMN tags; ALTER TABLE decided DROP COLUMN memory_cost;"
-                           "ALTER TABLE allocation DROP COLUMN mems_to_keep; ALTER TABLE allocation DROP COLUMN "
-                           "tags; ALTER TABLE "
-                           "allocation DROP COLUMN adopted; ALTER TABLE allocation DROP COLUMN unified; ALTER TABLE "
-                           "allocation DROP COLUMN kubelet_unified; ALTER TABLE allocation DROP COLUMN last_move; "
-                           "ALTER TABLE allocation DROP COLUMN moved_from; ALTER TABLE allocation DROP COLUMN "
-                           "narrowed_to; ALTER TABLE allocation DROP COLUMN "
-                           "widening; ALTER TABLE pod DROP COLUMN waiting; DROP "
-                           "TABLE recent_size; PRAGMA user_version = 13",
-                           "age")
-                  .has_value());
+  ASSERT_TRUE(
+      connect(Database::Access::kReadWrite)
+          .execute("ALTER TABLE reported_capacity RENAME TO told_capacity;"
+                   "CREATE TABLE backfill (subject TEXT PRIMARY KEY, next INTEGER NOT NULL, last INTEGER NOT "
+                   "NULL) STRICT; DROP VIEW live; DROP VIEW current_placements; DROP VIEW allocation;"
+                   "DROP TABLE whole_pool; ALTER TABLE allocation_row RENAME TO allocation;"
+                   "ALTER TABLE allocation RENAME COLUMN own_cpus TO cpus;"
+                   "ALTER TABLE allocation RENAME COLUMN own_vacating TO vacating;"
+                   "ALTER TABLE allocation RENAME COLUMN own_generation TO generation;"
+                   "ALTER TABLE allocation DROP COLUMN shares_pool_row;"
+                   "CREATE VIEW live AS SELECT 1; CREATE VIEW current_placements AS SELECT 1;"
+                   "ALTER TABLE decided DROP COLUMN tags; ALTER TABLE decided DROP COLUMN memory_cost;"
+                   "ALTER TABLE allocation DROP COLUMN mems_to_keep; ALTER TABLE allocation DROP COLUMN "
+                   "tags; ALTER TABLE "
+                   "allocation DROP COLUMN adopted; ALTER TABLE allocation DROP COLUMN unified; ALTER TABLE "
+                   "allocation DROP COLUMN kubelet_unified; ALTER TABLE allocation DROP COLUMN last_move; "
+                   "ALTER TABLE allocation DROP COLUMN moved_from; ALTER TABLE allocation DROP COLUMN "
+                   "narrowed_to; ALTER TABLE allocation DROP COLUMN "
+                   "widening; ALTER TABLE pod DROP COLUMN waiting; DROP "
+                   "TABLE recent_size; DROP TABLE decided_load; DROP TABLE load_sample; PRAGMA user_version = 13",
+                   "age")
+          .has_value());
   const auto store = open_detached();
   EXPECT_TRUE(store->allocations()->empty());
   EXPECT_TRUE(store->capacities()->empty());
   ASSERT_TRUE(store->reopen(*store->find_file_loss(), {1, 5}, kNow).has_value());
-  EXPECT_EQ(value("PRAGMA user_version"), "18");
+  EXPECT_EQ(value("PRAGMA user_version"), "20");
   EXPECT_EQ(store->allocations()->size(), 1U);
 }
 

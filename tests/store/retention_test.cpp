@@ -114,6 +114,24 @@ TEST_F(RetentionTest, DeletesDecisionsWhoseEndIsOlderAndWhatBelongsToThem) {
   EXPECT_EQ(containers(), "runs");
 }
 
+TEST_F(RetentionTest, DeletesWhatWasMeasuredWithTheLastDecisionThatReadIt) {
+  const auto store = open_with(kThirtyDays);
+  const auto place_by = [&](const std::string& container, const std::string& load) {
+    DecidedRow row = at_day(0, container);
+    row.load = load;
+    return *add_with_allocation(*store, row);
+  };
+  const std::int64_t first = place_by("first", R"({"a":1})");
+  const std::int64_t second = place_by("second", R"({"a":1})");
+  place_by("runs", R"({"a":2})");
+  end(*store, 5, first);
+  end(*store, 15, second);
+  EXPECT_EQ(tidy_up(*store, 36), 1);
+  EXPECT_EQ(column("SELECT sample FROM load_sample ORDER BY sample"), "1,2");
+  EXPECT_EQ(tidy_up(*store, 46), 1);
+  EXPECT_EQ(column("SELECT sample FROM load_sample ORDER BY sample"), "2");
+}
+
 TEST_F(RetentionTest, DeletesWhatHeldNothingOnceItIsToldNoMore) {
   const auto store = open_with(kThirtyDays);
   ASSERT_TRUE(store->add(at_day(0, "denied", "denied")).has_value());

@@ -88,6 +88,22 @@ TEST_F(StoreTest, HoldsNothingBeforeItIsTold) {
   EXPECT_TRUE(store->allocations()->empty());
 }
 
+TEST_F(StoreTest, KeepsWhatDecisionsWereMadeByOnce) {
+  const auto store = open();
+  for (const char* load : {R"({"a":1})", "", R"({"a":1})", R"({"a":2})", R"({"a":1})"}) {
+    DecidedRow row = exclusive_row("app", {2});
+    row.load = load;
+    row.holds = false;
+    ASSERT_TRUE(store->add(row).has_value());
+  }
+  EXPECT_EQ(rows("SELECT sample, at_ms, load FROM load_sample ORDER BY sample", 3),
+            (Rows{{"1", "1700000000123", R"({"a":1})"},
+                  {"2", "1700000000123", R"({"a":2})"},
+                  {"3", "1700000000123", R"({"a":1})"}}));
+  EXPECT_EQ(rows("SELECT decision, sample FROM decided_load ORDER BY decision", 2),
+            (Rows{{"1", "1"}, {"3", "1"}, {"4", "2"}, {"5", "3"}}));
+}
+
 TEST_F(StoreTest, KeepsTheWholeDecision) {
   DecidedRow row = exclusive_row("app", {2, 3, 6});
   row.withheld = {4, 5};

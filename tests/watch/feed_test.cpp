@@ -24,7 +24,7 @@ using ::testing::SizeIs;
 /// A reader; it reads nothing while `reads` is false.
 class Reader final : public cri::OwnCall {
  public:
-  explicit Reader(bool reads = true) : reads_(reads) {}
+  explicit Reader(bool reads = true, std::string request = "") : request_(std::move(request)), reads_(reads) {}
 
   cri::OwnSocket socket() const override { return cri::OwnSocket::kWatch; }
   const std::string& path() const override { return path_; }
@@ -101,6 +101,20 @@ class FeedTest : public ::testing::Test {
     EXPECT_TRUE(eventually([&] { return !reader->received().empty() || reader->end(); }));
     return reader;
   }
+  std::shared_ptr<Reader> subscribe_to_load() {
+    v1::WatchRequest request;
+    request.set_load(true);
+    auto reader = std::make_shared<Reader>(true, request.SerializeAsString());
+    feed_.subscribe(reader);
+    EXPECT_TRUE(eventually([&] { return reader->received().size() == 1; }));
+    return reader;
+  }
+  void measure(std::int64_t used_milli) {
+    v1::Load load;
+    load.add_nodes()->set_used_milli(used_milli);
+    feed_.set_load(load);
+    feed_.run_due();
+  }
   /// Commits what the event changes.
   void commit(const engine::Event& event) {
     const engine::Transition transition = compute_transition(ledger_, {}, std::chrono::milliseconds(1), event);
@@ -126,6 +140,28 @@ class FeedTest : public ::testing::Test {
   engine::Ledger ledger_ = engine::ledger_of({engine::shared("s")});
   Feed feed_{options()};
 };
+
+TEST_F(FeedTest, SendsWhatIsMeasuredToThoseWhoAsk) {
+  const auto other = subscribe();
+  EXPECT_FALSE(feed_.wants_load());
+  const auto reader = subscribe_to_load();
+  EXPECT_TRUE(feed_.wants_load());
+  measure(500);
+  ASSERT_THAT(reader->received(), SizeIs(2));
+  EXPECT_EQ(reader->received()[1].load().nodes(0).used_milli(), 500);
+  EXPECT_THAT(other->received(), SizeIs(1));
+  reader->cut_off();
+  measure(600);
+  EXPECT_FALSE(feed_.wants_load()) << "nobody has it measured who has gone";
+  EXPECT_THAT(reader->received(), SizeIs(2));
+}
+
+TEST_F(FeedTest, RejectsARequestThatCannotBeRead) {
+  const auto reader = std::make_shared<Reader>(true, "\xff");
+  feed_.subscribe(reader);
+  EXPECT_TRUE(eventually([&] { return reader->end().has_value(); }));
+  EXPECT_EQ(reader->end()->code, Code::kInvalidArgument);
+}
 
 TEST_F(FeedTest, SendsTheFirstChangeSoonAndThoseThatFollowTogether) {
   feed_.on_loaded(ledger_);

@@ -151,6 +151,11 @@ bool CpusetWriter::is_narrower(const std::string& container_id, const ContainerC
   return effective && *effective != target.cpus && effective->is_subset_of(target.cpus);
 }
 
+std::optional<std::int64_t> CpusetWriter::process_of(const std::string& container_id) const {
+  const auto known = pids_.find(container_id);
+  return known == pids_.end() ? std::nullopt : std::optional(known->second);
+}
+
 std::optional<std::filesystem::path> CpusetWriter::cgroup_of(const std::string& container_id) const {
   const auto known = pids_.find(container_id);
   return known == pids_.end() ? std::nullopt : deps_.kernel.container_directory(known->second, container_id);

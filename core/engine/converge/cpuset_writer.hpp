@@ -91,6 +91,8 @@ class CpusetWriter {
   /// Somebody who knows says which process is the container's.
   void note_process(const std::string& container_id, std::int64_t pid) { pids_[container_id] = pid; }
   void forget(const std::string& container_id) { pids_.erase(container_id); }
+  /// Returns a process that was seen to belong to the container; none if none was.
+  std::optional<std::int64_t> process_of(const std::string& container_id) const;
 
  private:
   operations::ContainerDetail completed(operations::ContainerDetail detail) const;

@@ -4,6 +4,7 @@
 #include <set>
 #include <vector>
 
+#include "core/engine/planning/known_load.hpp"
 #include "core/placement/reason_codes.hpp"
 
 namespace topolet::engine {
@@ -22,9 +23,12 @@ bool HomeRelief::has_widened() const {
 
 void HomeRelief::check() {
   const load::Source& source = deps_.placer.deps().load;
-  if (!source && !has_widened()) return;
-  const std::shared_ptr<const load::Load> load = source ? source() : nullptr;
   const Ledger& ledger = deps_.committer.ledger();
+  const std::shared_ptr<const load::Load> load = known_load(source, ledger);
+  if (!load && !has_widened()) {
+    lasting_ = {};
+    return;
+  }
   const HomePlanner::Times now{deps_.clock.steady(), deps_.clock.wall()};
   const HomeUse use(ledger, *deps_.placer.topology(), load ? *load : load::Load());
   lasting_.note(ledger, use, now.steady);

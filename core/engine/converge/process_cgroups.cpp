@@ -314,11 +314,32 @@ std::optional<std::filesystem::path> ProcessCgroups::directory_of(std::int64_t p
   const Mount& mount = is_v1 ? *legacy : *unified_;
   for (const CgroupLine& line : lines_of_cgroups(proc_ / std::to_string(pid))) {
     if (is_v1 ? !list_contains(line.controllers, controller) : !line.controllers.empty()) continue;
-    const auto own = up_to_container(line.path, container_id);
-    const auto inside = own ? path_below(*own, mount.root) : std::nullopt;
-    if (inside) return mount.mount_point / std::filesystem::path(*inside).relative_path();
+    if (auto own = own_directory(line.path, mount, container_id)) return own;
   }
   return std::nullopt;
+}
+
+std::optional<std::filesystem::path> ProcessCgroups::own_directory(const std::string& cgroup, const Mount& mount,
+                                                                   const std::string& container_id) {
+  const auto own = up_to_container(cgroup, container_id);
+  const auto inside = own ? path_below(*own, mount.root) : std::nullopt;
+  if (!inside) return std::nullopt;
+  return mount.mount_point / std::filesystem::path(*inside).relative_path();
+}
+
+std::optional<load::CgroupDirectories> ProcessCgroups::load_directories(std::int64_t pid,
+                                                                        const std::string& container_id) const {
+  if (made_up_ || container_id.empty() || !is_alive(proc_ / std::to_string(pid))) return std::nullopt;
+  load::CgroupDirectories found;
+  found.cpu = directory_of(pid, "cpu", container_id).value_or("");
+  found.cpuacct = directory_of(pid, "cpuacct", container_id).value_or("");
+  found.memory = directory_of(pid, "memory", container_id).value_or("");
+  for (const CgroupLine& line : lines_of_cgroups(proc_ / std::to_string(pid))) {
+    if (unified_ && line.controllers.empty())
+      found.unified = own_directory(line.path, *unified_, container_id).value_or("");
+  }
+  if (found.cpu.empty() && found.cpuacct.empty()) return std::nullopt;
+  return found;
 }
 
 std::optional<std::filesystem::path> ProcessCgroups::cpuset_directory(const std::string& cgroup) const {

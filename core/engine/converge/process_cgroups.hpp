@@ -12,6 +12,7 @@
 
 #include "core/base/index_set.hpp"
 #include "core/base/result.hpp"
+#include "core/load/cgroup_files.hpp"
 #include "core/operations/demand.hpp"
 
 namespace topolet::engine {
@@ -64,6 +65,10 @@ class ProcessCgroups {
   /// not tell.
   std::optional<MemoryByNode> memory_of(std::int64_t pid, const std::string& container_id) const;
 
+  /// Returns the container's own cgroup in the hierarchies that account for what it uses; none if there is no such
+  /// process, or no cgroup of it bears the container's id.
+  std::optional<load::CgroupDirectories> load_directories(std::int64_t pid, const std::string& container_id) const;
+
   /// None if it is not mounted, or cannot be seen from here.
   std::optional<CpusetHierarchy> hierarchy() const;
   /// The directory of the cgroup above all others in the hierarchy that has CFS quotas.
@@ -93,6 +98,8 @@ class ProcessCgroups {
 
   std::optional<std::filesystem::path> directory_of(std::int64_t pid, const std::string& controller,
                                                     const std::string& container_id) const;
+  static std::optional<std::filesystem::path> own_directory(const std::string& cgroup, const Mount& mount,
+                                                            const std::string& container_id);
 
   ReadCpus made_up_;
   ReadCpus made_up_configured_;

@@ -67,4 +67,18 @@ void handle_set_capacity(const HandlerDeps& deps, const CapacityRequest& request
   deps.committer.commit(event::CapacityReported{request.node, milli, request.until, request.source}, when_done);
 }
 
+void handle_measured_capacity(const HandlerDeps& deps, std::uint32_t node, std::optional<std::int64_t> milli,
+                              std::chrono::milliseconds now) {
+  const auto& capacities = deps.ledger().reported_capacities();
+  const auto known = capacities.find(node);
+  if (known != capacities.end() && !is_measured(known->second)) return;
+  const std::int64_t nominal = nominal_milli(deps.placer.topology().get(), node);
+  if (milli && nominal > 0) {
+    deps.committer.commit(
+        event::CapacityReported{node, std::min(*milli, nominal), now + kMeasuredStays, kMeasuredSource});
+  } else if (known != capacities.end()) {
+    deps.committer.commit(event::CapacityCleared{node, kMeasuredSource});
+  }
+}
+
 }  // namespace topolet::engine

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
+#include <optional>
 
 #include "core/engine/handlers/capacity_request.hpp"
 #include "core/engine/handlers/handler_deps.hpp"
@@ -13,5 +15,10 @@ namespace topolet::engine {
 /// cannot be.
 void handle_set_capacity(const HandlerDeps& deps, const CapacityRequest& request, std::chrono::milliseconds now,
                          const OnCapacity& then);
+
+/// Commits what was measured of a node (no `milli`: nominal again), unless somebody outside tells another capacity. It
+/// counts for kMeasuredStays.
+void handle_measured_capacity(const HandlerDeps& deps, std::uint32_t node, std::optional<std::int64_t> milli,
+                              std::chrono::milliseconds now);
 
 }  // namespace topolet::engine

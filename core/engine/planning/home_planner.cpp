@@ -27,6 +27,8 @@ constexpr std::int64_t kLendsTenths = 8;
 constexpr std::int64_t kTakesBackTenths = 9;
 /// In hundredths: of its quota, from which on a container is taken to be throttled.
 constexpr std::int64_t kAtQuotaHundredths = 95;
+/// While something is not known for less, all goes on as before.
+constexpr std::chrono::seconds kUnknownMustLast{30};
 /// What an idle container uses does not count.
 constexpr std::int64_t kIdleMilli = 50;
 
@@ -99,8 +101,10 @@ void HomeUse::add_places(const Ledger& ledger, const topology::Topology& topolog
     place.node = node.os_index;
     place.capacity_milli = static_cast<std::int64_t>(cpus.size()) * kMilli;
     const auto allowed = static_cast<std::int64_t>((node.cpus & ledger.inventory().allowed).size()) * kMilli;
-    if (const auto measured = recent_load_of(load, node.os_index); measured && measured->effective_milli < allowed)
-      place.capacity_milli = place.capacity_milli * std::max<std::int64_t>(0, measured->effective_milli) / allowed;
+    const auto measured = recent_load_of(load, node.os_index);
+    const std::int64_t effective = measured ? measured->effective_milli.value_or(allowed) : allowed;
+    if (effective < allowed)
+      place.capacity_milli = place.capacity_milli * std::max<std::int64_t>(0, effective) / allowed;
     place.cpus = std::move(cpus);
     places_.push_back(std::move(place));
   }
@@ -115,7 +119,7 @@ void HomeUse::add_container(const Allocation& allocation, const load::Load& load
     const placement::Demand& demand = allocation.workload.demand;
     of_container.used_milli = std::max<std::int64_t>(0, measured->cpu_milli);
     of_container.beyond_milli = of_container.used_milli - demand.cpu_request_milli;
-    of_container.is_at_quota = is_at_quota(demand, of_container.used_milli);
+    of_container.is_at_quota = measured->is_throttled || is_at_quota(demand, of_container.used_milli);
     // A container that its own quota throttles waits for nobody else.
     of_container.waits = !of_container.is_at_quota && measured->psi_some_permille.value_or(0) >= kWaitsPermille;
   }
@@ -219,7 +223,7 @@ void HomePlanner::Lasting::note(const Ledger& ledger, const HomeUse& use, std::c
     const HomeUse::Home* home = use.home_of(key);
     const bool is_unknown = home == nullptr ? allocation.is_widened() : !home->is_known;
     if (is_unknown) unknown_now.insert(key);
-    const bool stays = is_unknown && !lasts(unknown, key, now, load::kLongestAge);
+    const bool stays = is_unknown && !lasts(unknown, key, now, kUnknownMustLast);
     const bool is_pressed = home != nullptr && home->is_pressed();
     const bool is_relaxed =
         home != nullptr && allocation.is_widened() && home->is_relaxed(allocation.widening->use_permille);
@@ -261,7 +265,7 @@ std::optional<HomePlanner::Change> HomePlanner::narrowed(const Allocation& alloc
   const placement::ContainerKey& key = allocation.workload.key;
   if (!may_be_widened(allocation) && allocation.phase == Phase::kRunning && !allocation.stopping)
     return narrowing(allocation, "it is not as free to be placed as it was", code::kHomeStrict);
-  if (lasts(lasting.unknown, key, now.steady, load::kLongestAge))
+  if (lasts(lasting.unknown, key, now.steady, kUnknownMustLast))
     return narrowing(allocation, "what is used of its home is not known any more", code::kLoadUnknown);
   const HomeUse::Home* home = use.home_of(key);
   if (home != nullptr && home->is_known && lasts(lasting.relaxed, key, now.steady, kHomeMustLast)) {
@@ -282,7 +286,7 @@ std::optional<HomePlanner::Change> HomePlanner::with_spare_taken_back(const Allo
   bool is_unknown = false;
   for (const HomeUse::Place& place : use.places()) {
     if (!kept.intersects(place.cpus)) continue;
-    const bool has_become_unknown = lasts(lasting.unknown_nodes, place.node, now.steady, load::kLongestAge);
+    const bool has_become_unknown = lasts(lasting.unknown_nodes, place.node, now.steady, kUnknownMustLast);
     const std::size_t count = has_become_unknown ? 0 : place.still_lent();
     if (count >= place.lent.size()) continue;
     kept -= place.cpus - place.cpus_to_lend(count, *placer_.topology());

@@ -7,6 +7,7 @@
 #include <iterator>
 
 #include "core/base/text.hpp"
+#include "core/engine/planning/known_load.hpp"
 #include "core/placement/candidates.hpp"
 #include "core/placement/container_notes.hpp"
 #include "core/placement/make_request.hpp"
@@ -123,7 +124,7 @@ placement::PolicyRequest Placer::request(const Ledger& ledger, const placement::
                                                   ledger.kubelet_hands_out_cpusets());
   if (deps_.rdt_classes != nullptr) request.rdt_classes = deps_.rdt_classes->usable();
   request.any_rdt_class = deps_.any_rdt_class;
-  if (deps_.load) request.load = deps_.load();
+  request.load = settled_load(deps_.load, ledger);
   // A runtime that has forgotten an attempt has the kubelet make the same once more.
   if (!constraints.keep.cpus.empty()) request.occasion = placement::Occasion::kRestart;
   if (constraints.occasion) request.occasion = *constraints.occasion;

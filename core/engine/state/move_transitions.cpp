@@ -24,8 +24,10 @@ bool needs_room(const Plan& plan) {
 }  // namespace
 
 AuditEntry audit_of(const placement::Decision& decision, AuditEvent audit_event) {
-  return {audit_event,          decision.reason, decision.nodes, decision.verdicts,
-          decision.reason_code, decision.times,  decision.setup};
+  AuditEntry audit{audit_event,          decision.reason, decision.nodes, decision.verdicts,
+                   decision.reason_code, decision.times,  decision.setup};
+  audit.load = decision.load;
+  return audit;
 }
 
 Allocation MoveTransitions::allocation_for(const placement::Workload& workload, const Plan& plan) const {

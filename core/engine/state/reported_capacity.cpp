@@ -14,6 +14,8 @@ std::int64_t nominal_milli(const topology::Topology* topology, std::uint32_t nod
   return static_cast<std::int64_t>(found->cpus.size()) * 1000;
 }
 
+bool is_measured(const ReportedCapacity& reported) { return reported.source == kMeasuredSource; }
+
 bool is_low(std::int64_t milli, std::int64_t nominal) { return milli * 10 < nominal * 9; }
 
 ReportedCapacity judged(ReportedCapacity reported, const std::optional<ReportedCapacity>& before, std::int64_t nominal,
@@ -32,6 +34,8 @@ std::uint32_t missing_cpus(const ReportedCapacity& reported, std::int64_t nomina
 }
 
 std::string describe(const ReportedCapacity& reported, std::int64_t nominal) {
+  if (is_measured(reported))
+    return fmt::format("{} of {} milli-CPUs (measured: a hypervisor takes the rest)", reported.milli, nominal);
   return fmt::format("{} of {} milli-CPUs (told by {})", reported.milli, nominal, escaped(reported.source));
 }
 

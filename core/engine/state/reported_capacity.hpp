@@ -1,5 +1,5 @@
 // The capacity of a NUMA node that somebody outside of this machine reports for a while, such as the host of a virtual
-// machine. A plain value, and the rule by which it counts.
+// machine, or that was measured here. A plain value, and the rule by which it counts.
 #pragma once
 
 #include <chrono>
@@ -21,6 +21,13 @@ struct ReportedCapacity {
   bool lowers = false;                      ///< for kLowAfter by now: fewer CPUs are promised
   friend bool operator==(const ReportedCapacity&, const ReportedCapacity&) = default;
 };
+
+/// The source of a capacity that topoletd has measured itself, by the time that the hypervisor takes from CPUs. What
+/// anybody else tells goes before it.
+inline constexpr const char* kMeasuredSource = "steal";
+bool is_measured(const ReportedCapacity& reported);
+/// So long it counts after it was measured last.
+inline constexpr std::chrono::minutes kMeasuredStays{2};
 
 /// The time for which a node must have been low before fewer of its CPUs are promised.
 inline constexpr std::chrono::seconds kLowAfter{60};

@@ -18,6 +18,7 @@
 #include "core/engine/state/recent_sizes.hpp"
 #include "core/engine/state/reported_capacity.hpp"
 #include "core/engine/state/setup.hpp"
+#include "core/load/load.hpp"
 #include "core/operations/container.hpp"
 #include "core/placement/decide.hpp"
 #include "core/placement/verdicts.hpp"
@@ -33,9 +34,10 @@ struct AuditEntry {
   std::optional<placement::Verdicts> verdicts = {};
   std::string reason_code = {};  ///< see core/placement/reason_codes.hpp
   placement::DecisionTimes times = {};
-  std::int64_t setup = 0;                      ///< with which it was decided; 0: the one in force
-  std::optional<std::int64_t> caused_by = {};  ///< the decision that made it necessary or possible
-  std::optional<MemoryCost> memory_cost = {};  ///< set by the Committer
+  std::int64_t setup = 0;                       ///< with which it was decided; 0: the one in force
+  std::optional<std::int64_t> caused_by = {};   ///< the decision that made it necessary or possible
+  std::optional<MemoryCost> memory_cost = {};   ///< set by the Committer
+  std::shared_ptr<const load::Load> load = {};  ///< that it was decided by; null: by none
 };
 
 inline AuditEntry audit_with_code(AuditEvent audit_event, std::string reason, const char* code) {

@@ -9,6 +9,7 @@
 
 #include "core/engine/state/codec.hpp"
 #include "core/engine/state/device_rows.hpp"
+#include "core/engine/state/load_json.hpp"
 #include "core/engine/state/verdicts_json.hpp"
 
 namespace topolet::engine {
@@ -56,6 +57,7 @@ store::DecidedRow row_of(const Transition& transition, const AuditEntry& audit) 
   row.phases = phases_of(audit.times);
   if (audit.setup != 0) row.setup = audit.setup;
   if (audit.memory_cost) row.memory_cost = to_json(*audit.memory_cost);
+  if (audit.load) row.load = to_json(*audit.load);
   if (audit.verdicts) row.verdicts = encode_verdicts(*audit.verdicts);
   return row;
 }

@@ -505,8 +505,16 @@ const topolet_load* lend_load(LentBlock& block, const load::Load* load, const to
   if (!load->nodes.empty()) {
     of_nodes = copy_each<topolet_node_load>(block, topology.nodes, [load](const topology::Node& node) {
       const auto known = load->nodes.find(node.os_index);
-      return known == load->nodes.end() ? topolet_node_load{-1, -1}
-                                        : topolet_node_load{known->second.effective_milli, known->second.age.count()};
+      if (known == load->nodes.end() || !known->second.effective_milli) return topolet_node_load{-1, -1};
+      return topolet_node_load{*known->second.effective_milli, known->second.age.count()};
+    });
+  }
+  const topolet_pu_load* of_pus = nullptr;
+  if (!load->cpus.empty()) {
+    of_pus = copy_each<topolet_pu_load>(block, topology.pus, [load](const topology::Pu& pu) {
+      const auto known = load->cpus.find(pu.os_index);
+      if (known == load->cpus.end() || !known->second.effective_milli) return topolet_pu_load{-1, -1};
+      return topolet_pu_load{*known->second.effective_milli, known->second.age.count()};
     });
   }
   const topolet_entry_load* of_entries = nullptr;
@@ -519,7 +527,7 @@ const topolet_load* lend_load(LentBlock& block, const load::Load* load, const to
                                 pressure ? static_cast<std::int32_t>(*pressure) : -1, 0};
     });
   }
-  return block.copy_struct(topolet_load{sizeof(topolet_load), 0, of_nodes, nullptr, of_entries,
+  return block.copy_struct(topolet_load{sizeof(topolet_load), 0, of_nodes, of_pus, of_entries,
                                         sizeof(topolet_node_load), sizeof(topolet_pu_load), sizeof(topolet_entry_load),
                                         0, load->measured_for ? load->measured_for->count() : -1});
 }

@@ -257,6 +257,7 @@ Status PluginPolicy::read_capabilities() {
   }
   if (const topolet_reads* const given = struct_of(capabilities_, kReads); given != nullptr) {
     names_read_.env = strings_of(given->env);
+    names_read_.load = (given->flags & TOPOLET_READS_LOAD) != 0;
     if (TOPOLET_HAS(given, annotations)) names_read_.annotations = strings_of(given->annotations);
   }
   if (const topolet_codes* const given = struct_of(capabilities_, kCodes); given != nullptr) {

@@ -29,10 +29,11 @@
 
 namespace topolet::plugin {
 
-/// Patterns of names, in which * is any text.
+/// What a plugin reads of containers beside what all can see. Patterns of names, in which * is any text.
 struct NamesRead {
   std::vector<std::string> env;          ///< of environment variables
   std::vector<std::string> annotations;  ///< keys, besides those of topolet.io/
+  bool load = false;                     ///< measured load, too
 };
 
 /// Asks one instance, behind a barrier: nothing it throws or says gets past here unchecked. Errors name the plugin.

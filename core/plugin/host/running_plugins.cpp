@@ -100,6 +100,13 @@ NamesRead RunningPlugins::names_read() const {
   return all;
 }
 
+bool RunningPlugins::reads_load() const {
+  MutexLock lock(mutex_);
+  return std::any_of(loaded_plugins_.begin(), loaded_plugins_.end(), [](const LoadedPlugin& plugin) {
+    return plugin.policy != nullptr && plugin.policy->names_read().load;
+  });
+}
+
 void RunningPlugins::add_libraries(const std::vector<PluginLibrary>& libraries) {
   MutexLock lock(mutex_);
   for (const PluginLibrary& library : libraries) {

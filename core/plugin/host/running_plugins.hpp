@@ -75,8 +75,10 @@ class RunningPlugins {
   /// Returns the annotations that are read with these plugins. One that is not running does not say what it reads.
   placement::KnownAnnotations annotations() const TOPOLET_EXCLUDES(mutex_);
 
-  /// Returns what these plugins read of containers beside that.
+  /// Returns what these plugins read beside that.
   NamesRead names_read() const TOPOLET_EXCLUDES(mutex_);
+  /// Returns true if one of them reads measured load.
+  bool reads_load() const TOPOLET_EXCLUDES(mutex_);
 
   /// Returns true if an enabled plugin has this capability.
   bool has(std::string_view capability) const TOPOLET_EXCLUDES(mutex_);
