@@ -123,6 +123,7 @@ placement::PolicyRequest Placer::request(const Ledger& ledger, const placement::
                                                   ledger.kubelet_hands_out_cpusets());
   if (deps_.rdt_classes != nullptr) request.rdt_classes = deps_.rdt_classes->usable();
   request.any_rdt_class = deps_.any_rdt_class;
+  if (deps_.settable) request.settable = deps_.settable();
   if (deps_.load) request.load = deps_.load();
   // A runtime that has forgotten an attempt has the kubelet make the same once more.
   if (!constraints.keep.cpus.empty()) request.occasion = placement::Occasion::kRestart;
