@@ -106,6 +106,8 @@ WHERE added <> '';
 constexpr const char* kColumnsV17 = R"sql(
 UPDATE allocation SET overruled = json_insert(overruled, '$.plugin', '') WHERE overruled <> '';
 UPDATE allocation SET preferred = json_insert(preferred, '$.due', json('false')) WHERE preferred <> '';
+UPDATE allocation SET added = json_insert(added, '$.memory_policy', NULL, '$.scheduler', NULL, '$.io_priority', NULL)
+WHERE added <> '';
 ALTER TABLE allocation ADD COLUMN last_move TEXT NOT NULL DEFAULT '';
 ALTER TABLE allocation ADD COLUMN widening TEXT NOT NULL DEFAULT '';
 ALTER TABLE pod ADD COLUMN waiting TEXT NOT NULL DEFAULT '';

@@ -16,12 +16,17 @@ using nlohmann::ordered_json;
 using Fields = std::vector<std::pair<std::string, std::string>>;
 
 /// All that plugins add to a container, by the name under which it is shown.
-std::array<std::pair<const char*, Fields>, 5> groups_of(const placement::AddedFields& fields) {
+std::array<std::pair<const char*, Fields>, 6> groups_of(const placement::AddedFields& fields) {
   const Fields rdt = fields.rdt_class.empty() ? Fields() : Fields{{"class", fields.rdt_class}};
+  Fields settings;
+  if (fields.memory_policy) settings.emplace_back("memory-policy", describe(*fields.memory_policy));
+  if (fields.scheduler) settings.emplace_back("scheduler", describe(*fields.scheduler));
+  if (fields.io_priority) settings.emplace_back("io-priority", describe(*fields.io_priority));
   return {{{"env", fields.env},
            {"annotations", fields.annotations},
            {"unified", fields.unified},
            {"rdt", rdt},
+           {"settings", settings},
            {"tags", fields.tags}}};
 }
 

@@ -25,6 +25,7 @@
 #include "core/machine/cpu_manager_state.hpp"
 #include "core/machine/kubepods.hpp"
 #include "core/machine/machine.hpp"
+#include "core/machine/memory_modes.hpp"
 #include "core/machine/rdt_classes.hpp"
 #include "core/placement/decide.hpp"
 #include "core/topology/discover.hpp"
@@ -320,7 +321,10 @@ Status Daemon::make_engine(const config::Options& options, const config::RawConf
   }
   const operations::DemandRules demand_rules = settings.demand_rules;
   runtime_client_ = std::make_unique<cri::RuntimeClient>(*proxy_, demand_rules);
-  if (is_nri_front()) own_updates_ = std::make_unique<nri::OwnUpdates>(*runtime_client_);
+  if (is_nri_front()) {
+    own_updates_ = std::make_unique<nri::OwnUpdates>(*runtime_client_);
+    settable_ = std::make_shared<nri::SettableNow>(machine::memory_modes());
+  }
   make_sampler(options.daemon);
   engine_ = std::make_unique<engine::Engine>(std::move(settings), engine_deps(topology, std::move(machine), rules));
   if (!is_nri_front()) front_ = std::make_unique<cri::CriFront>(cri::CriFront::Deps{*engine_, demand_rules, *log_});
@@ -344,24 +348,26 @@ engine::Engine::Deps Daemon::engine_deps(const std::shared_ptr<const topology::T
   if (feed_) observers.insert(observers.end(), {feed_.get(), metrics_.get()});
   if (operations_) observers.push_back(operations_.get());
   operations::ContainerRuntime& runtime = *runtime_client_;
-  return {.runtime = own_updates_ ? *own_updates_ : runtime,
-          .store = *store_,
-          .cpus = std::move(machine.cpus),
-          .placer = {.topology = topology,
-                     .candidates = std::move(machine.candidates),
-                     .rules = configured_rules,
-                     .decide = [this](const auto& request, const auto& rules) { return decide(request, rules); },
-                     .annotations = [this] { return plugins_->annotations(); },
-                     .rdt_classes = std::make_shared<engine::RdtClasses>([] { return machine::rdt_classes(); }),
-                     .load = [this] { return sampler_->load(); }},
-          .kernel = engine::ProcessCgroups(),
-          .clock = {},
-          .log = *log_,
-          .any_plugin_handles_events = [this] { return plugins_->has(TOPOLET_EVENTS_ID); },
-          .publish_event = [this](auto event) { publish(std::move(event)); },
-          .tick_plugins = [this](const auto& view) { return tick(view); },
-          .besteffort_percent = [this] { return plugins_->besteffort_percent(); },
-          .observers = std::move(observers)};
+  return {
+      .runtime = own_updates_ ? *own_updates_ : runtime,
+      .store = *store_,
+      .cpus = std::move(machine.cpus),
+      .placer = {.topology = topology,
+                 .candidates = std::move(machine.candidates),
+                 .rules = configured_rules,
+                 .decide = [this](const auto& request, const auto& rules) { return decide(request, rules); },
+                 .annotations = [this] { return plugins_->annotations(); },
+                 .rdt_classes = std::make_shared<engine::RdtClasses>([] { return machine::rdt_classes(); }),
+                 .load = [this] { return sampler_->load(); },
+                 .settable = [now = settable_] { return now ? now->get() : placement::Settable{.through = "CRI"}; }},
+      .kernel = engine::ProcessCgroups(),
+      .clock = {},
+      .log = *log_,
+      .any_plugin_handles_events = [this] { return plugins_->has(TOPOLET_EVENTS_ID); },
+      .publish_event = [this](auto event) { publish(std::move(event)); },
+      .tick_plugins = [this](const auto& view) { return tick(view); },
+      .besteffort_percent = [this] { return plugins_->besteffort_percent(); },
+      .observers = std::move(observers)};
 }
 
 void Daemon::accept_clients() {

@@ -33,6 +33,7 @@
 #include "core/fronts/cri/cri_front.hpp"
 #include "core/fronts/nri/front.hpp"
 #include "core/fronts/nri/guard.hpp"
+#include "core/fronts/nri/runtime_facts.hpp"
 #include "core/load/sampler_thread.hpp"
 #include "core/machine/machine_watch.hpp"
 #include "core/metrics/metrics.hpp"
@@ -207,6 +208,7 @@ class Daemon {
   std::unique_ptr<RuntimeProbe> runtime_probe_;
   std::unique_ptr<cri::RuntimeClient> runtime_client_;
   std::unique_ptr<nri::OwnUpdates> own_updates_;  ///< with daemon.front = nri
+  std::shared_ptr<nri::SettableNow> settable_;    ///< with daemon.front = nri
   std::unique_ptr<engine::Engine> engine_;
   std::unique_ptr<cri::CriFront> front_;                      ///< null with daemon.front = nri
   std::unique_ptr<nri::Front> nri_front_;                     ///< with daemon.front = nri

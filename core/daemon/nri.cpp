@@ -20,7 +20,8 @@ void Daemon::open_nri(const config::NriOptions& options, const operations::Deman
   if (is_nri_front()) {
     nri_front_ = std::make_unique<nri::Front>(
         options.socket,
-        nri::Front::Deps{*engine_, demand_rules, *own_updates_, nri_judge(), std::move(when_late), *log_},
+        nri::Front::Deps{*engine_, demand_rules, *own_updates_, nri_judge(), std::move(when_late), *log_,
+                         [now = settable_](const nri::RuntimeFacts& runtime) { now->note(runtime); }},
         deps_.sockets ? std::move(deps_.sockets->nri) : std::nullopt);
     return;
   }

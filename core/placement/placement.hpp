@@ -7,12 +7,14 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "core/base/index_set.hpp"
+#include "core/placement/linux_settings.hpp"
 
 namespace topolet::placement {
 
@@ -44,6 +46,9 @@ struct AddedFields {
   std::vector<std::pair<std::string, std::string>> tags = {};
   std::vector<std::pair<std::string, std::string>> unified = {};  ///< files of its cgroup v2, each once
   std::string rdt_class = {};                                     ///< empty: none
+  std::optional<MemoryPolicy> memory_policy = {};
+  std::optional<Scheduler> scheduler = {};
+  std::optional<IoPriority> io_priority = {};
 
   friend bool operator==(const AddedFields&, const AddedFields&) = default;
 };

@@ -284,6 +284,7 @@ std::string PlacementBuilder::adjust(const RankedCandidate& ranked) {
   if (has_reserved_cpus(request_) && !chosen_cpus.empty()) chosen.placement.cpus = chosen_cpus;
   std::string reasons;
   std::set<std::string> used;
+  std::vector<WantedMemoryPolicy> memory_policies;
   decision_.tags.reset();
   for (const Vote& vote : votes_) {
     const std::string& name = vote.policy->name();
@@ -303,12 +304,16 @@ std::string PlacementBuilder::adjust(const RankedCandidate& ranked) {
     }
     for (const auto& file : adjustment->added.unified) set_file(file, name);
     if (!adjustment->added.rdt_class.empty()) set_rdt_class(adjustment->added.rdt_class, name);
+    set_first(added.scheduler, adjustment->added.scheduler, "scheduler class", name);
+    set_first(added.io_priority, adjustment->added.io_priority, "I/O priority", name);
+    if (const auto& policy = adjustment->added.memory_policy) memory_policies.emplace_back(name, *policy);
     used.insert(adjustment->used_devices.begin(), adjustment->used_devices.end());
     if (const auto& tags = adjustment->added.tags; !tags.empty()) {
       decision_.tags = with_tags(decision_.tags.value_or(workload.tags), name, tags);
       added.tags.insert(added.tags.end(), tags.begin(), tags.end());
     }
   }
+  set_memory_policy(memory_policies, chosen.memory);
   std::sort(decision_.placement.added.tags.begin(), decision_.placement.added.tags.end());
   decision_.used_devices.assign(used.begin(), used.end());
   const auto& files = decision_.placement.added.unified;
@@ -331,6 +336,30 @@ void PlacementBuilder::set_rdt_class(const std::string& rdt_class, const std::st
     drop(policy, "RDT class " + rdt_class + ": another plugin has set one");
   } else {
     chosen = rdt_class;
+  }
+}
+
+template <class Setting>
+void PlacementBuilder::set_first(std::optional<Setting>& chosen, const std::optional<Setting>& wanted,
+                                 std::string_view noun, const std::string& policy) {
+  if (!wanted) return;
+  if (chosen) return drop(policy, fmt::format("{} {}: another plugin has set one", noun, describe(*wanted)));
+  chosen = wanted;
+}
+
+/// The kernel refuses a policy with no node that the container may use, and the container would not start.
+void PlacementBuilder::set_memory_policy(const std::vector<WantedMemoryPolicy>& wanted, const NodeSet& open) {
+  const NodeSet& bound = decision_.placement.mems.empty() ? open : decision_.placement.mems;
+  std::optional<MemoryPolicy>& chosen = decision_.placement.added.memory_policy;
+  for (const auto& [name, policy] : wanted) {
+    const std::string what = "memory policy " + describe(policy);
+    if (!policy.relative_nodes && !policy.nodes.is_subset_of(bound)) {
+      drop(name, fmt::format("{}: the container's memory may be on {} only", what, named_nodes(bound)));
+    } else if (chosen) {
+      drop(name, what + ": another plugin has set one");
+    } else {
+      chosen = policy;
+    }
   }
 }
 

@@ -60,6 +60,12 @@ class PlacementBuilder {
   void bind_memory(const NodeSet& nodes, const NodeSet& open, const std::string& policy);
   void set_file(const std::pair<std::string, std::string>& file, const std::string& policy);
   void set_rdt_class(const std::string& rdt_class, const std::string& policy);
+  /// Of a scheduler class or an I/O priority: the first counts.
+  template <class Setting>
+  void set_first(std::optional<Setting>& chosen, const std::optional<Setting>& wanted, std::string_view noun,
+                 const std::string& policy);
+  using WantedMemoryPolicy = std::pair<std::string, MemoryPolicy>;
+  void set_memory_policy(const std::vector<WantedMemoryPolicy>& wanted, const NodeSet& open);
   template <class Theirs>
   void add(std::vector<std::pair<std::string, std::string>>& added, const std::pair<std::string, std::string>& field,
            const Theirs& theirs, const std::string& policy, std::string_view noun);

@@ -206,6 +206,7 @@ struct PolicyRequest {
   std::uint32_t largest_exclusive_cpus = 0;
   std::vector<std::string> rdt_classes = {};      ///< that policies may put the container into
   bool any_rdt_class = false;                     ///< they may name any
+  Settable settable = {};                         ///< what policies may set that not every front end can pass on
   bool exclusive = false;                         ///< CPUs of its own are asked for
   std::uint32_t exclusive_cpus = 0;               ///< how many; 0 unless `exclusive`
   std::uint32_t awaited_cpus = 0;                 ///< so many of the pool are for containers that come before it

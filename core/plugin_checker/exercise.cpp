@@ -262,6 +262,9 @@ class Exerciser {
       for (const auto& [name, value] : *pairs) result_.answers += name + '=' + value + '\n';
     }
     if (!added.rdt_class.empty()) result_.answers += "RDT class " + added.rdt_class + '\n';
+    if (added.memory_policy) result_.answers += "memory policy " + describe(*added.memory_policy) + '\n';
+    if (added.scheduler) result_.answers += "scheduler " + describe(*added.scheduler) + '\n';
+    if (added.io_priority) result_.answers += "I/O priority " + describe(*added.io_priority) + '\n';
     for (const std::string& device : adjustment->used_devices) result_.answers += "uses " + device + '\n';
     if (!adjustment->mems) return;
     expect_subset("mems", *adjustment->mems, chosen.memory, "memory");

@@ -71,6 +71,9 @@ class Digest {
     add(adjustment.added.tags);
     add(adjustment.added.unified);
     add(adjustment.added.rdt_class);
+    add_setting("memory_policy", adjustment.added.memory_policy);
+    add_setting("scheduler", adjustment.added.scheduler);
+    add_setting("io_priority", adjustment.added.io_priority);
     add(adjustment.used_devices);
     add(adjustment.reason);
   }
@@ -78,6 +81,13 @@ class Digest {
   std::uint64_t value() const { return hash_; }
 
  private:
+  /// Nothing without a setting: records that were made before there were any have the same digest.
+  template <class Setting>
+  void add_setting(std::string_view name, const std::optional<Setting>& setting) {
+    if (!setting) return;
+    add(name);
+    add(describe(*setting));
+  }
   void add_byte(unsigned char byte) { hash_ = (hash_ ^ byte) * 0x100000001b3ULL; }
 
   std::uint64_t hash_ = 0xcbf29ce484222325ULL;

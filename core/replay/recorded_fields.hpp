@@ -123,9 +123,28 @@ TOPOLET_FIELDS_OF(placement::Workload)
   field("used_devices", &T::used_devices), field("tags", &T::tags)
 TOPOLET_END_OF_FIELDS
 
+TOPOLET_FIELDS_OF(placement::MemoryPolicy)
+  field("mode", &T::mode), field("nodes", &T::nodes), field("static_nodes", &T::static_nodes),
+  field("relative_nodes", &T::relative_nodes), field("numa_balancing", &T::numa_balancing)
+TOPOLET_END_OF_FIELDS
+
+TOPOLET_FIELDS_OF(placement::Scheduler)
+  field("class", &T::scheduler_class), field("nice", &T::nice)
+TOPOLET_END_OF_FIELDS
+
+TOPOLET_FIELDS_OF(placement::IoPriority)
+  field("class", &T::io_class), field("priority", &T::priority)
+TOPOLET_END_OF_FIELDS
+
+TOPOLET_FIELDS_OF(placement::Settable)
+  field("memory_modes", &T::memory_modes), field("scheduler", &T::scheduler), field("io_priority", &T::io_priority),
+  field("through", &T::through)
+TOPOLET_END_OF_FIELDS
+
 TOPOLET_FIELDS_OF(placement::AddedFields)
   field("env", &T::env), field("annotations", &T::annotations), field("tags", &T::tags),
-  field("unified", &T::unified), field("rdt_class", &T::rdt_class)
+  field("unified", &T::unified), field("rdt_class", &T::rdt_class), field("memory_policy", &T::memory_policy),
+  field("scheduler", &T::scheduler), field("io_priority", &T::io_priority)
 TOPOLET_END_OF_FIELDS
 
 TOPOLET_FIELDS_OF(placement::Placement)
@@ -182,6 +201,7 @@ TOPOLET_FIELDS_OF(placement::PolicyRequest)
   field("container_id", &T::container_id), field("occasion", &T::occasion), field("had", &T::had),
   field("min_shared_cpus", &T::min_shared_cpus), field("largest_exclusive_cpus", &T::largest_exclusive_cpus),
   field("rdt_classes", &T::rdt_classes), field("any_rdt_class", &T::any_rdt_class),
+  field("settable", &T::settable),
   field("candidates_are_cut", &T::candidates_are_cut),
   field("exclusive", &T::exclusive), field("exclusive_cpus", &T::exclusive_cpus),
   field("awaited_cpus", &T::awaited_cpus),

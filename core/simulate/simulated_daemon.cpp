@@ -27,6 +27,12 @@ constexpr std::int64_t kSetup = 1;
 /// When the time of a database begins: 2026-01-01.
 constexpr std::chrono::seconds kRecordedFrom{1'767'225'600};
 
+/// The newest runtime is simulated.
+placement::Settable settable_by(operations::Neighbours front) {
+  const bool is_nri = front == operations::Neighbours::kInAnswer;
+  return is_nri ? placement::all_settable("NRI") : placement::Settable{.through = "CRI"};
+}
+
 void add_lost_votes(const plugin::PolicyThread& policies, std::map<std::string, plugin::LostVotes>& to) {
   for (const plugin::PluginStatistics& plugin : policies.states()) {
     if (plugin.lost.total() > 0) to[plugin.name] += plugin.lost;
@@ -259,6 +265,7 @@ Status SimulatedDaemon::begin_run() {
                                       const placement::PlacementRules& rules) { return run.decide(request, rules); },
                      .annotations = [&run] { return run.annotations; },
                      .any_rdt_class = true,
+                     .settable = [this] { return settable_by(options_.front); },
                      .load = load_},
           .kernel = engine::ProcessCgroups([this](std::int64_t pid) { return runtime_.kernel_cpus(pid); },
                                            [this](std::int64_t pid) { return runtime_.kernel_cpus(pid); },

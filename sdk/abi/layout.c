@@ -463,6 +463,24 @@ VALUE(TOPOLET_ASKS_UPDATE, 1);
 VALUE(TOPOLET_ASKS_SANDBOX, 2);
 VALUE(TOPOLET_ASKS_UNPLACED, 3);
 
+SIZE(topolet_memory_mode, 4);
+VALUE(TOPOLET_MEMORY_PREFERRED, 1);
+VALUE(TOPOLET_MEMORY_BIND, 2);
+VALUE(TOPOLET_MEMORY_INTERLEAVE, 3);
+VALUE(TOPOLET_MEMORY_LOCAL, 4);
+VALUE(TOPOLET_MEMORY_PREFERRED_MANY, 5);
+VALUE(TOPOLET_MEMORY_WEIGHTED_INTERLEAVE, 6);
+
+SIZE(topolet_scheduler_class, 4);
+VALUE(TOPOLET_SCHEDULER_OTHER, 0);
+VALUE(TOPOLET_SCHEDULER_BATCH, 3);
+VALUE(TOPOLET_SCHEDULER_IDLE, 5);
+
+SIZE(topolet_io_class, 4);
+VALUE(TOPOLET_IO_REALTIME, 1);
+VALUE(TOPOLET_IO_BEST_EFFORT, 2);
+VALUE(TOPOLET_IO_IDLE, 3);
+
 SIZE(topolet_adjust_request, 72);
 FIELD(topolet_adjust_request, struct_size, 0, 4, uint32_t);
 FIELD(topolet_adjust_request, candidate, 4, 4, uint32_t);
@@ -473,7 +491,7 @@ FIELD(topolet_adjust_request, cpus, 24, 16, topolet_set);
 FIELD(topolet_adjust_request, withheld, 40, 16, topolet_set);
 FIELD(topolet_adjust_request, memory, 56, 16, topolet_set);
 
-SIZE(topolet_adjust_sink, 88);
+SIZE(topolet_adjust_sink, 112);
 FIELD(topolet_adjust_sink, struct_size, 0, 4, uint32_t);
 FIELD(topolet_adjust_sink, reserved, 4, 4, uint32_t);
 FIELD(topolet_adjust_sink, context, 8, 8, void*);
@@ -486,6 +504,9 @@ FIELD(topolet_adjust_sink, uses, 56, 8, int32_t (*)(const topolet_adjust_sink* s
 FIELD(topolet_adjust_sink, tag, 64, 8, int32_t (*)(const topolet_adjust_sink* sink, topolet_str key, topolet_str value));
 FIELD(topolet_adjust_sink, unified, 72, 8, int32_t (*)(const topolet_adjust_sink* sink, topolet_str key, topolet_str value));
 FIELD(topolet_adjust_sink, rdt_class, 80, 8, int32_t (*)(const topolet_adjust_sink* sink, topolet_str name));
+FIELD(topolet_adjust_sink, memory_policy, 88, 8, int32_t (*)(const topolet_adjust_sink* sink, int32_t mode, topolet_set nodes, uint32_t flags));
+FIELD(topolet_adjust_sink, scheduler, 96, 8, int32_t (*)(const topolet_adjust_sink* sink, int32_t scheduler_class, int32_t nice));
+FIELD(topolet_adjust_sink, io_priority, 104, 8, int32_t (*)(const topolet_adjust_sink* sink, int32_t io_class, int32_t priority));
 
 SIZE(topolet_adjust, 16);
 FIELD(topolet_adjust, struct_size, 0, 4, uint32_t);
@@ -683,7 +704,13 @@ FIELD(topolet_wake, tick_soon, 8, 8, int32_t (*)(const topolet_host* host));
 #define TOPOLET_EVENT_EXIT_CODE_UNKNOWN 2u
 #define TOPOLET_EXPORT __attribute__((visibility("default")))
 #define TOPOLET_HAS(ptr,field) ((size_t)((const char*)&(ptr)->field - (const char*)(ptr)) + sizeof((ptr)->field) <= (size_t)(ptr)->struct_size)
+#define TOPOLET_IO_PRIORITY_MAX 7
 #define TOPOLET_LOG_ID "topolet.log/1"
+#define TOPOLET_MEMORY_NUMA_BALANCING 4u
+#define TOPOLET_MEMORY_RELATIVE_NODES 2u
+#define TOPOLET_MEMORY_STATIC_NODES 1u
+#define TOPOLET_NICE_MAX 19
+#define TOPOLET_NICE_MIN (-20)
 #define TOPOLET_NONE UINT32_MAX
 #define TOPOLET_OPTION_REPEATED 1u
 #define TOPOLET_OPTION_REQUIRED 2u

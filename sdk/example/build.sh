@@ -12,7 +12,7 @@ cmake -S sdk/example/spread -B build/spread -DCMAKE_PREFIX_PATH="$prefix" -DCMAK
 cmake --build build/spread
 cmake --install build/spread
 
-for example in avoid pools tuner; do
+for example in avoid pools tuner background; do
   cmake -S sdk/example/$example -B build/$example -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_BUILD_TYPE=Release
   cmake --build build/$example
   cmake --install build/$example

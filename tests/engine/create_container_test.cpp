@@ -139,6 +139,36 @@ TEST_F(CreateContainerTest, OffersNoRdtClassThatTheRuntimeHasRefused) {
   EXPECT_EQ(find("b")->placement.added.rdt_class, "");
 }
 
+/// Wants all containers to be nice, where they can be.
+class Nice : public Classing {
+ public:
+  Result<placement::Adjustment> adjust(const placement::PolicyRequest& request,
+                                       const placement::ChosenPlacement& /*chosen*/) override {
+    placement::Adjustment adjustment;
+    if (request.settable.scheduler) adjustment.added.scheduler = {placement::SchedulerClass::kOther, 3};
+    return adjustment;
+  }
+};
+
+TEST_F(CreateContainerTest, ShowsWhatCanBeSetAtEachCreate) {
+  begin({}, {pod_of("a"), pod_of("b")});
+  placement::Settable now{.through = "NRI 0.9"};
+  placer_ =
+      Placer({.topology = topology_,
+              .candidates = placement::make_candidates(*topology_, topology_->allowed),
+              .rules = {},
+              .decide =
+                  [policy = std::make_shared<Nice>()](const auto& request, const placement::PlacementRules& rules) {
+                    return decide(*request, rules, {{.policy = policy}});
+                  },
+              .settable = [&now] { return now; }});
+  create("a");
+  EXPECT_FALSE(find("a")->placement.added.scheduler);
+  now = placement::all_settable("NRI 0.12, after the runtime was replaced");
+  create("b");
+  EXPECT_EQ(find("b")->placement.added.scheduler, (placement::Scheduler{placement::SchedulerClass::kOther, 3}));
+}
+
 /// Has all share one CPU for each container that there is.
 class GrowingPool : public placement::Policy {
  public:

@@ -110,15 +110,16 @@ Allocation stored_allocation() {
       .value();
 }
 
-/// As a topoletd had it that knew no plugins of runtimes.
+/// As a topoletd had it that knew no plugins of runtimes, and was no such plugin.
 store::Columns before_seventeen(const store::Columns& columns) {
-  return with(columns, "overruled", without(text_of(columns, "overruled"), {"plugin"}));
+  return with(with(columns, "overruled", without(text_of(columns, "overruled"), {"plugin"})), "added",
+              without(text_of(columns, "added"), {"memory_policy", "scheduler", "io_priority"}));
 }
 
 /// As a topoletd had it that knew no tags.
 store::Columns encode_before_sixteen() {
-  const store::Columns columns = encode(full_allocation(1));
-  return with(before_seventeen(columns), "added", without(text_of(columns, "added"), {"tags", "unified", "rdt_class"}));
+  const store::Columns columns = before_seventeen(encode(full_allocation(1)));
+  return with(columns, "added", without(text_of(columns, "added"), {"tags", "unified", "rdt_class"}));
 }
 
 void forget_since_sixteen(Allocation& allocation) {
@@ -127,6 +128,9 @@ void forget_since_sixteen(Allocation& allocation) {
   allocation.placement.added.tags = {};
   allocation.placement.added.unified = {};
   allocation.placement.added.rdt_class = {};
+  allocation.placement.added.memory_policy.reset();
+  allocation.placement.added.scheduler.reset();
+  allocation.placement.added.io_priority.reset();
   allocation.unified = {};
   allocation.adopted = false;
   allocation.last_move.reset();

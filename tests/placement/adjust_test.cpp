@@ -153,6 +153,47 @@ TEST_F(FilesAndClasses, StayWithinTheMemoryLimit) {
   EXPECT_EQ(node_.ask(workload_).unified, (SharedStringMap{{"memory.high", "max"}}));
 }
 
+Vote setting(const std::string& name, const AddedFields& added, std::optional<NodeSet> mems = {}) {
+  Adjustment adjustment;
+  adjustment.mems = std::move(mems);
+  adjustment.added = added;
+  return {std::make_shared<Adjuster>(name, std::move(adjustment)), 1, false};
+}
+
+TEST(DecideAdjust, TakesTheSettingsOfTheFirstPolicyThatHasSome) {
+  TestNode node("numa:2 core:2 pu:1");
+  const MemoryPolicy interleave{MemoryMode::kInterleave, NodeSet{0, 1}};
+  const Scheduler batch{SchedulerClass::kBatch, 5};
+  const IoPriority idle{IoClass::kIdle, 0};
+  node.votes = {setting("a", {.scheduler = batch}),
+                setting("b", {.memory_policy = interleave, .scheduler = Scheduler{}, .io_priority = idle}),
+                setting("c", {.memory_policy = MemoryPolicy{MemoryMode::kLocal}, .io_priority = IoPriority{}})};
+  const Decision decision = node.ask(besteffort("web"));
+  EXPECT_EQ(decision.placement.added,
+            (AddedFields{.memory_policy = interleave, .scheduler = batch, .io_priority = idle}));
+  EXPECT_EQ(decision.verdicts.dropped,
+            (std::vector<std::string>{"b: scheduler class other, nice 0: another plugin has set one",
+                                      "c: I/O priority best-effort 0: another plugin has set one",
+                                      "c: memory policy local: another plugin has set one"}));
+}
+
+TEST(DecideAdjust, DropsAMemoryPolicyWithNodesThatTheContainerMayNotUse) {
+  TestNode node("numa:3 core:2 pu:1");
+  const auto on = [](const NodeSet& nodes, bool relative = false) {
+    return AddedFields{.memory_policy = MemoryPolicy{MemoryMode::kInterleave, nodes, false, relative}};
+  };
+  node.votes = {setting("a", on({0, 1})), setting("b", on({2})), setting("c", {}, NodeSet{1, 2})};
+  const Decision bound = node.ask(besteffort("web"));
+  EXPECT_EQ(bound.placement.added, on({2})) << "c, which is asked last, binds the memory";
+  EXPECT_EQ(
+      bound.verdicts.dropped,
+      std::vector<std::string>{"a: memory policy interleave 0-1: the container's memory may be on nodes 1-2 only"});
+  Workload workload = besteffort("web");
+  workload.kubelet_mems = NodeSet{1};
+  node.votes = {setting("a", on({0, 1})), setting("b", on({0, 1}, true))};
+  EXPECT_EQ(node.ask(workload).placement.added, on({0, 1}, true)) << "these are positions among what is open";
+}
+
 TEST(DecideAdjust, KeepsMemoryOffNodesThatHaveNone) {
   TestNode node("numa:2 core:2 pu:1");
   auto without = std::make_shared<topology::Topology>(*node.topology);

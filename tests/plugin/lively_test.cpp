@@ -31,7 +31,8 @@ class Lively : public ::testing::Test {
   }
 
   Result<placement::Adjustment> adjust(const std::string& answer) { return adjust(*start(answer)); }
-  static Result<placement::Adjustment> adjust(PluginPolicy& policy) {
+  static Result<placement::Adjustment> adjust(PluginPolicy& policy,
+                                              const placement::Settable& settable = placement::all_settable("NRI")) {
     const placement::ChosenPlacement chosen{0, {placement::Mode::kExclusive, CpuSet{0, 1}, {}, {}, {}}, NodeSet{0, 1}};
     const auto request = two_node_request();
     auto machine = std::make_shared<topology::Topology>(*request->topology);
@@ -39,6 +40,7 @@ class Lively : public ::testing::Test {
     machine->pci_devices.emplace_back().address = "0000:65:00.0";
     request->topology = machine;
     request->rdt_classes = {"gold", "value"};
+    request->settable = settable;
     return policy.adjust(abi_view(*request), chosen);
   }
   std::string adjust_error(const std::string& answer) {
@@ -149,6 +151,67 @@ TEST_F(Lively, IsRefusedFilesAndClassesThatMakeNoSense) {
   EXPECT_EQ(adjust_error("class-unprintable"), begin + "rdt_class is not printable");
 }
 
+TEST_F(Lively, SetsMemoryPolicySchedulerAndIoPriority) {
+  const auto adjustment = adjust("settings");
+  ASSERT_TRUE(adjustment) << adjustment.error().message;
+  using namespace placement;
+  EXPECT_EQ(adjustment->added.memory_policy, (MemoryPolicy{MemoryMode::kBind, NodeSet{0}, true, false, true}));
+  EXPECT_EQ(adjustment->added.scheduler, (Scheduler{SchedulerClass::kBatch, -3}));
+  EXPECT_EQ(adjustment->added.io_priority, (IoPriority{IoClass::kBestEffort, 6}));
+}
+
+TEST_F(Lively, HearsAtOnceWhatCannotBeSet) {
+  const auto policy = start("settings-unsupported");
+  const auto adjustment = adjust(*policy, {.through = "CRI"});
+  ASSERT_TRUE(adjustment) << "nothing counts as a mistake";
+  EXPECT_EQ(adjustment->added, placement::AddedFields());
+  EXPECT_EQ(adjust_error("settings-of-a-later-minor"), "answered");
+}
+
+TEST_F(Lively, HearsOfAMemoryPolicyThatTheKernelIsTooOldFor) {
+  placement::Settable settable = placement::all_settable("NRI");
+  settable.memory_modes &= ~(1U << TOPOLET_MEMORY_WEIGHTED_INTERLEAVE);
+  EXPECT_FALSE(adjust(*start("#memory 6 1 0"), settable)->added.memory_policy);
+  EXPECT_TRUE(adjust(*start("#memory 3 1 0"), settable)->added.memory_policy);
+}
+
+TEST_F(Lively, IsRefusedMemoryPoliciesThatMakeNoSense) {
+  const std::string begin = "lively: adjust gave an invalid answer: memory_policy ";
+  EXPECT_EQ(adjust_error("memory-policy-twice"), begin + "is set twice");
+  EXPECT_EQ(adjust_error("memory-policy-null"), begin + "is a null pointer");
+  EXPECT_EQ(adjust_error("#memory 2 5 0"), begin + "names nodes 2, which the machine does not have");
+  EXPECT_EQ(adjust_error("#memory 2 5 2"), "answered") << "positions are no nodes of the machine";
+  EXPECT_EQ(adjust_error("#memory 3 0 0"), begin + "interleave names no node");
+  EXPECT_EQ(adjust_error("#memory 1 3 0"), begin + "preferred names more than one node");
+  EXPECT_EQ(adjust_error("#memory 4 1 0"), begin + "local names nodes");
+  EXPECT_EQ(adjust_error("#memory 4 0 1"), begin + "local has static or relative nodes");
+  EXPECT_EQ(adjust_error("#memory 5 1 3"), begin + "preferred-many has nodes that are both static and relative");
+  EXPECT_EQ(adjust_error("#memory 6 1 4"), begin + "weighted-interleave has numa-balancing");
+  for (const char* valid : {"#memory 1 1 0", "#memory 2 3 4", "#memory 3 3 1", "#memory 4 0 0", "#memory 5 3 4"})
+    EXPECT_EQ(adjust_error(valid), "answered") << valid;
+}
+
+TEST_F(Lively, IsRefusedPrioritiesThatMakeNoSense) {
+  const std::string begin = "lively: adjust gave an invalid answer: ";
+  const auto nice = [&](int value) {
+    return begin + fmt::format("scheduler has nice {}; -20 to 19 are allowed, and 0 with idle", value);
+  };
+  EXPECT_EQ(adjust_error("scheduler-twice"), begin + "scheduler is set twice");
+  EXPECT_EQ(adjust_error("#scheduler 0 -21"), nice(-21));
+  EXPECT_EQ(adjust_error("#scheduler 3 20"), nice(20));
+  EXPECT_EQ(adjust_error("#scheduler 5 1"), nice(1));
+  for (const char* valid : {"#scheduler 0 -20", "#scheduler 3 19", "#scheduler 5 0"})
+    EXPECT_EQ(adjust_error(valid), "answered") << valid;
+  const auto io = [&](int value) {
+    return begin + fmt::format("io_priority has priority {}; 0 to 7 are allowed, and 0 with idle", value);
+  };
+  EXPECT_EQ(adjust_error("io-priority-twice"), begin + "io_priority is set twice");
+  EXPECT_EQ(adjust_error("#io 1 8"), io(8));
+  EXPECT_EQ(adjust_error("#io 2 -1"), io(-1));
+  EXPECT_EQ(adjust_error("#io 3 1"), io(1));
+  for (const char* valid : {"#io 1 0", "#io 2 7", "#io 3 0"}) EXPECT_EQ(adjust_error(valid), "answered") << valid;
+}
+
 TEST_F(Lively, MayNotSetAnnotationsOfOthers) {
   const auto refusal = [](const std::string& key) {
     return "lively: adjust gave an invalid answer: annotation " + key + " is not a plugin's to set";
@@ -182,6 +245,20 @@ TEST_F(Lively, IsNamedOnceForAVariableThatDecidesWhatContainersRun) {
               SizeIs(1));
   EXPECT_THAT(lines_with(text.str(), "environment variable"), SizeIs(2)) << text.str();
   EXPECT_THAT(text.str(), Not(HasSubstr("value"))) << "values are secrets";
+}
+
+TEST_F(Lively, IsNamedOnceForASettingThatCannotBeMade) {
+  std::ostringstream text;
+  const auto log = std::make_shared<Log>("test", std::make_shared<spdlog::sinks::ostream_sink_mt>(text));
+  const auto library = PluginLibrary::load(TOPOLET_BROKEN_DIR, "lively");
+  const auto policy = library->create({{"answer", "settings"}}, log, {.state = state_});
+  ASSERT_TRUE(policy) << policy.error().message;
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(adjust(**policy, {.through = "NRI 0.9 of cri-o 1.33.1"}));
+  for (const char* setting : {"memory policy 'bind'", "a scheduler class", "an I/O priority"}) {
+    const std::string begin = std::string("plugin lively wants to set ") + setting;
+    EXPECT_THAT(lines_with(text.str(), begin + " of containers, which cannot be done through NRI 0.9 of cri-o 1.33.1"),
+                SizeIs(1));
+  }
 }
 
 TEST_F(Lively, IsRefusedAdjustmentsThatMakeNoSense) {

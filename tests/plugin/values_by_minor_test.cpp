@@ -35,7 +35,8 @@ const std::map<std::string, AbiValues> kShownFlags = {{"TOPOLET_ENTRY_", AbiValu
                                                       {"TOPOLET_REQUEST_", AbiValues::kRequestFlags}};
 
 /// Those that plugins say to the host, and what functions return.
-const std::vector<std::string> kOtherEnums = {"topolet_log_level", "topolet_option_type", "topolet_status",
+const std::vector<std::string> kOtherEnums = {"topolet_io_class",    "topolet_log_level", "topolet_memory_mode",
+                                              "topolet_option_type", "topolet_status",    "topolet_scheduler_class",
                                               "topolet_verdict_kind"};
 
 struct Value {

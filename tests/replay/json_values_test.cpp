@@ -62,6 +62,22 @@ TEST(JsonValues, LeaveOutWhatIsAsByDefault) {
   EXPECT_EQ(to_json(demand).dump(), R"({"cpu_request_milli":500})");
 }
 
+TEST(JsonValues, HaveWhatCanBeSetThroughTheFrontEnd) {
+  placement::PolicyRequest request;
+  request.settable = {.memory_modes = 14, .io_priority = true, .through = "NRI 0.12 of containerd v2.4.2"};
+  const std::string text = to_json(request).dump();
+  EXPECT_EQ(text, R"({"settable":{"memory_modes":14,"io_priority":true,"through":"NRI 0.12 of containerd v2.4.2"}})");
+  EXPECT_EQ(from_json<placement::PolicyRequest>(Json::parse(text)).settable, request.settable);
+}
+
+TEST(JsonValues, HaveAllSettingsOfAContainer) {
+  placement::AddedFields added;
+  added.memory_policy = {placement::MemoryMode::kPreferredMany, NodeSet{0, 1}, true, true, true};
+  added.scheduler = {placement::SchedulerClass::kBatch, -3};
+  added.io_priority = {placement::IoClass::kIdle, 2};
+  EXPECT_EQ(from_json<placement::AddedFields>(Json::parse(to_json(added).dump())), added);
+}
+
 TEST(JsonValues, AreNotReadFromSomethingElse) {
   placement::Placement placement;
   EXPECT_THROW(read_json(Json::parse(R"({"mode":"moody"})"), placement), InvalidLine);

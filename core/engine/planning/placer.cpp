@@ -125,6 +125,7 @@ placement::PolicyRequest Placer::request(const Ledger& ledger, const placement::
   if (deps_.rdt_classes != nullptr) request.rdt_classes = deps_.rdt_classes->usable();
   request.any_rdt_class = deps_.any_rdt_class;
   request.load = settled_load(deps_.load, ledger);
+  if (deps_.settable) request.settable = deps_.settable();
   // A runtime that has forgotten an attempt has the kubelet make the same once more.
   if (!constraints.keep.cpus.empty()) request.occasion = placement::Occasion::kRestart;
   if (constraints.occasion) request.occasion = *constraints.occasion;

@@ -35,6 +35,8 @@ struct PlacerDeps {
   std::function<placement::KnownAnnotations()> annotations = {};
   std::shared_ptr<RdtClasses> rdt_classes = {};  ///< null: none
   bool any_rdt_class = false;                    ///< whatever its name
+  /// Returns what can be set through the front end and the runtime, now; empty = nothing of it.
+  std::function<placement::Settable()> settable = {};
   /// The wall clock, which says what of the ledger's history is of the last day. None: all of it is.
   std::function<std::chrono::milliseconds()> wall = {};
   /// Returns what is measured; empty = nothing is.

@@ -63,12 +63,68 @@ void read(const Json& json, placement::Demand& demand) {
   json.at("oom_score_adj").get_to(demand.oom_score_adj);
 }
 
+template <class Set>
+void read_set(const Json& json, const char* name, Set& set) {
+  auto parsed = Set::parse(json.at(name).get<std::string>());
+  if (!parsed) throw std::runtime_error(parsed.error().message);
+  set = *std::move(parsed);
+}
+
+Json json_of(const placement::MemoryPolicy& policy) {
+  return {{"mode", to_string(policy.mode)},
+          {"nodes", policy.nodes.to_string()},
+          {"static_nodes", policy.static_nodes},
+          {"relative_nodes", policy.relative_nodes},
+          {"numa_balancing", policy.numa_balancing}};
+}
+
+void read(const Json& json, placement::MemoryPolicy& policy) {
+  read_name(json.at("mode").get<std::string>(), placement::kMemoryModes, policy.mode);
+  read_set(json, "nodes", policy.nodes);
+  json.at("static_nodes").get_to(policy.static_nodes);
+  json.at("relative_nodes").get_to(policy.relative_nodes);
+  json.at("numa_balancing").get_to(policy.numa_balancing);
+}
+
+Json json_of(const placement::Scheduler& scheduler) {
+  return {{"class", to_string(scheduler.scheduler_class)}, {"nice", scheduler.nice}};
+}
+
+void read(const Json& json, placement::Scheduler& scheduler) {
+  read_name(json.at("class").get<std::string>(), placement::kSchedulerClasses, scheduler.scheduler_class);
+  json.at("nice").get_to(scheduler.nice);
+}
+
+Json json_of(const placement::IoPriority& io_priority) {
+  return {{"class", to_string(io_priority.io_class)}, {"priority", io_priority.priority}};
+}
+
+void read(const Json& json, placement::IoPriority& io_priority) {
+  read_name(json.at("class").get<std::string>(), placement::kIoClasses, io_priority.io_class);
+  json.at("priority").get_to(io_priority.priority);
+}
+
+// A setting that there is none of is null.
+template <class Setting>
+Json setting_json(const std::optional<Setting>& setting) {
+  return setting ? json_of(*setting) : Json();
+}
+
+template <class Setting>
+void read_setting(const Json& json, std::optional<Setting>& setting) {
+  setting.reset();
+  if (!json.is_null()) read(json, setting.emplace());
+}
+
 Json json_of(const placement::AddedFields& added) {
   return {{"env", added.env},
           {"annotations", added.annotations},
           {"tags", added.tags},
           {"unified", added.unified},
-          {"rdt_class", added.rdt_class}};
+          {"rdt_class", added.rdt_class},
+          {"memory_policy", setting_json(added.memory_policy)},
+          {"scheduler", setting_json(added.scheduler)},
+          {"io_priority", setting_json(added.io_priority)}};
 }
 
 void read(const Json& json, placement::AddedFields& added) {
@@ -77,13 +133,9 @@ void read(const Json& json, placement::AddedFields& added) {
   json.at("tags").get_to(added.tags);
   json.at("unified").get_to(added.unified);
   json.at("rdt_class").get_to(added.rdt_class);
-}
-
-template <class Set>
-void read_set(const Json& json, const char* name, Set& set) {
-  auto parsed = Set::parse(json.at(name).get<std::string>());
-  if (!parsed) throw std::runtime_error(parsed.error().message);
-  set = *std::move(parsed);
+  read_setting(json.at("memory_policy"), added.memory_policy);
+  read_setting(json.at("scheduler"), added.scheduler);
+  read_setting(json.at("io_priority"), added.io_priority);
 }
 
 Json json_of(const Preferred& preferred) {

@@ -51,6 +51,7 @@ Front::Front(std::filesystem::path socket, Deps deps, std::optional<ReleasedSess
                  Event::kValidateContainerAdjustment}},
                {.on_call = [this](const std::string& method, const std::string& payload,
                                   const Answer& answer) { on_call(method, payload, answer); },
+                .on_registered = deps_.on_registered,
                 .on_lost = [this] { on_lost(); }},
                deps_.log, std::move(released)) {}
 

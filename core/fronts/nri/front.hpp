@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <list>
 #include <memory>
 #include <optional>
@@ -36,6 +37,7 @@ class Front {
     Validator::Judge judge;
     std::optional<std::string> when_late;  ///< as of Validator
     Log& log;
+    std::function<void(const RuntimeFacts&)> on_registered = {};  ///< as of Session::Callbacks
   };
   /// Begins to connect to the runtime's NRI socket, and lasts until it is destroyed. The engine must outlive it.
   Front(std::filesystem::path socket, Deps deps, std::optional<ReleasedSession> released = {});

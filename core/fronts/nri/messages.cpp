@@ -102,6 +102,28 @@ void set_cpuset(const operations::ContainerCpuset& set, lens::Resources& resourc
   cpu.mutable_period_us()->set_value(static_cast<std::uint64_t>(set.quota->period_us));
 }
 
+/// NRI's numbers of modes and classes are the kernel's. Its flags are counted from 0, and its policies from 1, as 0 is
+/// none.
+void set_settings(const placement::AddedFields& added, lens::Adjustment::Linux& container) {
+  if (added.memory_policy) {
+    const placement::MemoryPolicy& policy = *added.memory_policy;
+    lens::MemoryPolicy& told = *container.mutable_memory_policy();
+    told.set_mode(static_cast<std::int32_t>(policy.mode));
+    told.set_nodes(policy.nodes.to_string());
+    if (policy.static_nodes) told.add_flags(0);
+    if (policy.relative_nodes) told.add_flags(1);
+    if (policy.numa_balancing) told.add_flags(2);
+  }
+  if (added.scheduler) {
+    container.mutable_scheduler()->set_policy(static_cast<std::int32_t>(added.scheduler->scheduler_class) + 1);
+    container.mutable_scheduler()->set_nice(added.scheduler->nice);
+  }
+  if (added.io_priority) {
+    container.mutable_io_priority()->set_io_class(static_cast<std::int32_t>(added.io_priority->io_class));
+    container.mutable_io_priority()->set_priority(added.io_priority->priority);
+  }
+}
+
 }  // namespace
 
 Result<LifecycleEvent> read_event(const std::string& method, const std::string& payload) {
@@ -165,6 +187,7 @@ std::string make_create_answer(const operations::Admission& admission) {
     lens::Resources& resources = *adjustment.mutable_linux()->mutable_resources();
     set_cpuset(*admission.set, resources);
     if (!admission.added.rdt_class.empty()) resources.mutable_rdt_class()->set_value(admission.added.rdt_class);
+    set_settings(admission.added, *adjustment.mutable_linux());
   }
   for (const operations::NeighbourUpdate& neighbour : admission.neighbours) {
     lens::ContainerUpdate& update = *response.add_updates();

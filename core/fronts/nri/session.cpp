@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <pthread.h>
 
-#include <cstdio>
 #include <iterator>
 
 #include <boost/asio/post.hpp>
@@ -39,25 +38,7 @@ std::int32_t mask_of(const std::vector<Event>& events, const RuntimeFacts& runti
   return mask;
 }
 
-/// The first two numbers of "v1.2.3" or "1.2.3"; none if it does not begin with two.
-std::optional<std::pair<int, int>> two_numbers_of(const std::string& version) {
-  int major = 0;
-  int minor = 0;
-  const char* const digits = version.c_str() + (version.starts_with('v') ? 1 : 0);
-  if (std::sscanf(digits, "%d.%d", &major, &minor) != 2) return std::nullopt;
-  return std::pair(major, minor);
-}
-
 }  // namespace
-
-bool asks_validators(const RuntimeFacts& runtime) {
-  if (const auto nri = two_numbers_of(runtime.nri_version)) return *nri >= std::pair(0, 10);
-  const auto version = two_numbers_of(runtime.version);
-  if (!version) return true;
-  if (runtime.name == "containerd") return *version >= std::pair(2, 2);
-  if (runtime.name == "cri-o") return *version >= std::pair(1, 34);
-  return true;
-}
 
 Session::Session(Options options, Callbacks callbacks, Log& log, std::optional<ReleasedSession> released)
     : options_(std::move(options)), callbacks_(std::move(callbacks)), log_(log) {
@@ -138,6 +119,7 @@ void Session::resume(ReleasedSession released) {
   Connection::Socket socket(*io_);
   if (!take(std::move(released.connection.socket), socket)) return connect();
   log_.info("NRI: goes on as '{}' with {} {}", full_name(), released.runtime.name, released.runtime.version);
+  if (callbacks_.on_registered) callbacks_.on_registered(released.runtime);
   {
     const MutexLock lock(mutex_);
     state_ = {std::move(released.runtime), {}};
@@ -237,6 +219,7 @@ std::string Session::configure(const std::string& payload) {
   RuntimeFacts runtime{request.runtime_name(), request.runtime_version(), request.nri_version(),
                        std::chrono::milliseconds(request.request_timeout_ms())};
   failures_ = 0;
+  if (callbacks_.on_registered) callbacks_.on_registered(runtime);
   log_.info("NRI: registered as '{}-{}' with {} {}, NRI {}", options_.index, options_.name, runtime.name,
             runtime.version, runtime.nri_version.empty() ? "of unknown version" : runtime.nri_version);
   lens::ConfigureResponse response;

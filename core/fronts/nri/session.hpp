@@ -19,6 +19,7 @@
 #include "core/base/log_fwd.hpp"
 #include "core/base/mutex.hpp"
 #include "core/fronts/nri/connection.hpp"
+#include "core/fronts/nri/runtime_facts.hpp"
 
 namespace topolet::nri {
 
@@ -39,20 +40,6 @@ enum class Event : std::uint8_t {
   kPostUpdatePodSandbox,
   kValidateContainerAdjustment,
 };
-
-/// What a runtime says of itself.
-struct RuntimeFacts {
-  std::string name;                             ///< "containerd", "cri-o"
-  std::string version;                          ///< such as "v2.4.2"
-  std::string nri_version;                      ///< such as "v0.12.3"; empty: it does not say
-  std::chrono::milliseconds request_timeout{};  ///< after so long it closes the connection; 0: it does not say
-
-  friend bool operator==(const RuntimeFacts&, const RuntimeFacts&) = default;
-};
-
-/// Returns false if the runtime asks no plugin to validate what others adjust: NRI before 0.10. Where it does not say
-/// which NRI it has, its own version tells: containerd from 2.2, CRI-O from 1.34. True if neither is known.
-bool asks_validators(const RuntimeFacts& runtime);
 
 /// How things are with the runtime.
 struct SessionState {
@@ -81,6 +68,8 @@ class Session {
   struct Callbacks {
     /// As Connection::Callbacks::on_call, for all but Configure and Shutdown.
     OnCall on_call;
+    /// The runtime has said what it is, and has asked nothing yet.
+    std::function<void(const RuntimeFacts&)> on_registered = {};
     /// The runtime asks no more, and nothing that was answered just now need have reached it.
     std::function<void()> on_lost = {};
   };

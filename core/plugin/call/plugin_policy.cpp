@@ -367,6 +367,7 @@ CallResult<placement::Adjustment> PluginPolicy::adjust(const AbiRequest& request
   if (const CallStatus asked = call(kAdjust, adjust_request, reply, shown_of(request)); !asked) return asked.failure();
   warn_of_search_paths(reply.adjustment.added);
   warn_of_unusable_class(reply.unusable_rdt_class);
+  warn_of_unusable_settings(reply.unusable_settings, request.request().settable);
   return std::move(reply.adjustment);
 }
 
@@ -387,6 +388,18 @@ void PluginPolicy::warn_of_unusable_class(const std::string& rdt_class) {
       "plugin {} wants containers in the RDT class '{}', which is not used: the kernel has no such group in "
       "/sys/fs/resctrl, or the runtime has refused it; enable RDT in the runtime's configuration, with that class",
       name_, rdt_class);
+}
+
+void PluginPolicy::warn_of_unusable_settings(const std::vector<std::string>& settings,
+                                             const placement::Settable& settable) {
+  for (const std::string& setting : settings) {
+    if (!warned_of_.insert(setting).second) continue;
+    host_->log().warn(
+        "plugin {} wants to set {} of containers, which cannot be done through {}: it takes daemon.front = nri, NRI "
+        "0.10 "
+        "for an I/O priority, 0.11 for a scheduler class, 0.12 for a memory policy, and a kernel that has the policy",
+        name_, setting, settable.through.empty() ? "this front end" : settable.through);
+  }
 }
 
 CallStatus PluginPolicy::notify(const ContainerEvent& container_event, const AbiTopology& topology) {

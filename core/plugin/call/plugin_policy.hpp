@@ -137,6 +137,7 @@ class PluginPolicy final {
   void warn_of_search_paths(const placement::AddedFields& added);
   /// Logs each class once that containers were not put into.
   void warn_of_unusable_class(const std::string& rdt_class);
+  void warn_of_unusable_settings(const std::vector<std::string>& settings, const placement::Settable& settable);
   /// Returns which memory was written to during the call that has just returned; nothing if none was.
   std::optional<CallFailure> check_lent_memory(const Shown& shown, const char* function);
 

@@ -19,22 +19,6 @@ static_assert(static_cast<int>(placement::Verdict::Kind::kScore) == TOPOLET_VERD
 
 namespace {
 
-static_assert(TOPOLET_SET_MAX == (kMaxOsIndex + 1) / 64);
-
-/// Only makes sure that the set can be read; whether its indices exist is for the core to judge.
-std::int32_t check_set(SinkReply& reply, topolet_set set, const char* what, bool already_set) {
-  if (reply.call_abandoned) return TOPOLET_LATE;
-  if (already_set) return reply.record_fault(TOPOLET_DUPLICATE, fmt::format("{} is set twice", what));
-  if (set.words == nullptr && set.count != 0) {
-    return reply.record_fault(TOPOLET_INVALID, fmt::format("{} is a null pointer", what));
-  }
-  if (set.count > TOPOLET_SET_MAX) {
-    return reply.record_fault(TOPOLET_OUT_OF_RANGE,
-                              fmt::format("{} has {} words; the highest index is {}", what, set.count, kMaxOsIndex));
-  }
-  return TOPOLET_OK;
-}
-
 template <class Set>
 Set to_set(topolet_set set) {
   return Set::from_words({set.words, set.words + set.count});
@@ -118,6 +102,18 @@ std::int32_t SinkReply::set_error(topolet_str message) {
   return TOPOLET_OK;
 }
 
+static_assert(TOPOLET_SET_MAX == (kMaxOsIndex + 1) / 64);
+
+std::int32_t SinkReply::check_set(topolet_set set, const char* what, bool already_set) {
+  if (call_abandoned) return TOPOLET_LATE;
+  if (already_set) return record_fault(TOPOLET_DUPLICATE, fmt::format("{} is set twice", what));
+  if (set.words == nullptr && set.count != 0)
+    return record_fault(TOPOLET_INVALID, fmt::format("{} is a null pointer", what));
+  if (set.count <= TOPOLET_SET_MAX) return TOPOLET_OK;
+  return record_fault(TOPOLET_OUT_OF_RANGE,
+                      fmt::format("{} has {} words; the highest index is {}", what, set.count, kMaxOsIndex));
+}
+
 std::int32_t ScoreReply::set(std::uint32_t candidate, std::int32_t kind, std::int32_t score, topolet_str reason) {
   if (call_abandoned) return TOPOLET_LATE;
   if (candidate >= verdicts.size()) {
@@ -157,7 +153,7 @@ std::vector<placement::Verdict> ScoreReply::take() {
 }
 
 std::int32_t ProposeReply::add(topolet_set nodes) {
-  if (const std::int32_t status = check_set(*this, nodes, "a proposal", false); status != TOPOLET_OK) return status;
+  if (const std::int32_t status = check_set(nodes, "a proposal", false); status != TOPOLET_OK) return status;
   if (proposals.size() >= TOPOLET_PROPOSE_MAX_SETS) {
     return record_fault(TOPOLET_OUT_OF_RANGE, fmt::format("more than {} proposals", TOPOLET_PROPOSE_MAX_SETS));
   }
@@ -168,13 +164,13 @@ std::int32_t ProposeReply::add(topolet_set nodes) {
 }
 
 std::int32_t PickReply::set_narrow(topolet_set cpus) {
-  const std::int32_t status = check_set(*this, cpus, "narrow", pick.narrow.has_value());
+  const std::int32_t status = check_set(cpus, "narrow", pick.narrow.has_value());
   if (status == TOPOLET_OK) pick.narrow = to_set<CpuSet>(cpus);
   return status;
 }
 
 std::int32_t PickReply::set_withhold(topolet_set cpus) {
-  const std::int32_t status = check_set(*this, cpus, "withhold", std::exchange(withheld, true));
+  const std::int32_t status = check_set(cpus, "withhold", std::exchange(withheld, true));
   if (status == TOPOLET_OK) pick.withhold = to_set<CpuSet>(cpus);
   return status;
 }
@@ -209,7 +205,7 @@ std::int32_t PickReply::set_unmet(topolet_str what) {
 }
 
 std::int32_t PickReply::add_minimum(topolet_set cpus, std::uint32_t count) {
-  const std::int32_t status = check_set(*this, cpus, "at_least", false);
+  const std::int32_t status = check_set(cpus, "at_least", false);
   if (status != TOPOLET_OK) return status;
   if (pick.at_least.size() == TOPOLET_PICK_MAX_SHARES) {
     return record_fault(TOPOLET_OUT_OF_RANGE,
@@ -263,7 +259,7 @@ placement::Pick PickReply::take() {
 }
 
 std::int32_t AdjustReply::set_mems(topolet_set nodes) {
-  const std::int32_t status = check_set(*this, nodes, "mems", adjustment.mems.has_value());
+  const std::int32_t status = check_set(nodes, "mems", adjustment.mems.has_value());
   if (status == TOPOLET_OK) adjustment.mems = to_set<NodeSet>(nodes);
   return status;
 }

@@ -29,6 +29,8 @@ struct SinkReply {
 
   std::int32_t record_fault(topolet_status status, std::string why);
   std::int32_t set_error(topolet_str message);
+  /// Only makes sure that the set can be read; whether its indices exist is for others to judge.
+  std::int32_t check_set(topolet_set set, const char* what, bool already_set);
 };
 
 /// The codes that a plugin has for its reasons.
@@ -85,7 +87,8 @@ struct AdjustReply : SinkReply {
   const std::string& plugin;
   const placement::PolicyRequest& request;
   placement::Adjustment adjustment = {};
-  std::string unusable_rdt_class = {};  ///< that was asked for
+  std::string unusable_rdt_class = {};              ///< that was asked for
+  std::vector<std::string> unusable_settings = {};  ///< that were asked for, for people: such as "a scheduler class"
 
   std::int32_t set_mems(topolet_set nodes);
   std::int32_t add_env(topolet_str name, topolet_str value);
@@ -95,6 +98,12 @@ struct AdjustReply : SinkReply {
   std::int32_t add_tag(topolet_str key, topolet_str value);
   std::int32_t add_file(topolet_str key, topolet_str value);
   std::int32_t set_rdt_class(topolet_str name);
+  std::int32_t set_memory_policy(std::int32_t mode, topolet_set nodes, std::uint32_t flags);
+  std::int32_t set_scheduler(std::int32_t scheduler_class, std::int32_t nice);
+  std::int32_t set_io_priority(std::int32_t io_class, std::int32_t priority);
+
+ private:
+  std::int32_t leave_unset(std::string setting);
 };
 
 /// The reason that create() gives when it fails.

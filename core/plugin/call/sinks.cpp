@@ -93,6 +93,9 @@ Sinks make_sinks() {
   forward<AdjustReply, &AdjustReply::add_tag>(sinks.adjust.tag);
   forward<AdjustReply, &AdjustReply::add_file>(sinks.adjust.unified);
   forward<AdjustReply, &AdjustReply::set_rdt_class>(sinks.adjust.rdt_class);
+  forward<AdjustReply, &AdjustReply::set_memory_policy>(sinks.adjust.memory_policy);
+  forward<AdjustReply, &AdjustReply::set_scheduler>(sinks.adjust.scheduler);
+  forward<AdjustReply, &AdjustReply::set_io_priority>(sinks.adjust.io_priority);
 
   sinks.event.struct_size = sizeof(sinks.event);
   forward<SinkReply, &SinkReply::set_error>(sinks.event.error);

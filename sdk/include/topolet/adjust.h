@@ -28,6 +28,40 @@ typedef enum topolet_asks {
   TOPOLET_ASKS_UNPLACED = 3 /* a container whose CPUs topolet does not choose; no host asks for one yet */
 } topolet_asks;
 
+/* Where the kernel takes the memory of a container's processes from: the modes of set_mempolicy(2), by its numbers. */
+typedef enum topolet_memory_mode {
+  TOPOLET_MEMORY_PREFERRED = 1,          /* one node, and others when it is full */
+  TOPOLET_MEMORY_BIND = 2,               /* these nodes only */
+  TOPOLET_MEMORY_INTERLEAVE = 3,         /* page by page from each of the nodes */
+  TOPOLET_MEMORY_LOCAL = 4,              /* the node of the CPU that asks; no nodes are named */
+  TOPOLET_MEMORY_PREFERRED_MANY = 5,     /* these nodes, and others when they are full; Linux 5.15 */
+  TOPOLET_MEMORY_WEIGHTED_INTERLEAVE = 6 /* as INTERLEAVE, in proportion to bandwidth; Linux 6.9 */
+} topolet_memory_mode;
+
+/* Flags of memory_policy(). */
+#define TOPOLET_MEMORY_STATIC_NODES 1u /* the nodes stay when the container may use others; not with LOCAL */
+#define TOPOLET_MEMORY_RELATIVE_NODES                                                                                 \
+  2u                                     /* positions among the nodes that it may use; not with LOCAL or STATIC_NODES \
+                                          */
+#define TOPOLET_MEMORY_NUMA_BALANCING 4u /* pages may move to where they are used; only with BIND, PREFERRED_MANY */
+
+/* Policies of sched(7), by the kernel's numbers. Those for real time are not known. */
+typedef enum topolet_scheduler_class {
+  TOPOLET_SCHEDULER_OTHER = 0,
+  TOPOLET_SCHEDULER_BATCH = 3,
+  TOPOLET_SCHEDULER_IDLE = 5
+} topolet_scheduler_class;
+#define TOPOLET_NICE_MIN (-20)
+#define TOPOLET_NICE_MAX 19
+
+/* Classes of ioprio_set(2), by the kernel's numbers. */
+typedef enum topolet_io_class {
+  TOPOLET_IO_REALTIME = 1,
+  TOPOLET_IO_BEST_EFFORT = 2,
+  TOPOLET_IO_IDLE = 3
+} topolet_io_class;
+#define TOPOLET_IO_PRIORITY_MAX 7
+
 typedef struct topolet_adjust_request {
   uint32_t struct_size;
   uint32_t candidate;             /* position of the candidate that won in request->candidates */
@@ -104,6 +138,29 @@ struct topolet_adjust_sink {
    * pod sets itself stays, and of several plugins' classes the first counts, as for env(). Counts at the container's
    * creation only. [decision] */
   int32_t (*rdt_class)(const topolet_adjust_sink* sink, topolet_str name);
+
+  /* The next three set what only an NRI plugin of the runtime can: TOPOLET_UNSUPPORTED, and nothing is set, unless
+   * daemon.front = nri and the runtime has the version of NRI that is named (containerd 2.2 has 0.10 or 0.11,
+   * containerd 2.3 has 0.12, CRI-O 1.34 has 0.10, CRI-O 1.35 has 0.11), and for a value that the host does not know.
+   * Each at most once a call. Of several plugins' values the first counts, as for env(). They count at the container's
+   * creation only, for all of its processes, and its OCI runtime must know them: runc 1.2, and 1.4 for memory_policy();
+   * older ones ignore them. In a container with a user namespace of its own the kernel refuses a nice below 0 and
+   * TOPOLET_IO_REALTIME, and the container does not start. */
+
+  /* Sets the memory policy: `mode` is a topolet_memory_mode, `nodes` one node for TOPOLET_MEMORY_PREFERRED, none for
+   * TOPOLET_MEMORY_LOCAL, and one or more of the machine for others; `flags` are TOPOLET_MEMORY_.... TOPOLET_INVALID
+   * where these contradict each other, TOPOLET_OUT_OF_RANGE for a node that the machine does not have. A policy with
+   * nodes outside of `memory`, or of what is bound by mems() of any plugin, is dropped. NRI 0.12; TOPOLET_UNSUPPORTED
+   * for a mode, too, that the kernel is too old for. [decision] */
+  int32_t (*memory_policy)(const topolet_adjust_sink* sink, int32_t mode, topolet_set nodes, uint32_t flags);
+
+  /* Sets the scheduler class, a topolet_scheduler_class, and the nice value: TOPOLET_NICE_MIN to TOPOLET_NICE_MAX, and
+   * 0 for TOPOLET_SCHEDULER_IDLE; TOPOLET_OUT_OF_RANGE for others. NRI 0.11. [decision] */
+  int32_t (*scheduler)(const topolet_adjust_sink* sink, int32_t scheduler_class, int32_t nice);
+
+  /* Sets the I/O priority: `io_class` is a topolet_io_class, `priority` 0, the first to be served, to
+   * TOPOLET_IO_PRIORITY_MAX, and 0 for TOPOLET_IO_IDLE; TOPOLET_OUT_OF_RANGE for others. NRI 0.10. [decision] */
+  int32_t (*io_priority)(const topolet_adjust_sink* sink, int32_t io_class, int32_t priority);
 };
 
 typedef struct topolet_adjust {

@@ -5,6 +5,7 @@
 #include <topolet/tick.h>
 
 #include <stdio.h>
+#include <string.h>
 
 #include "entry.h"
 
@@ -19,6 +20,24 @@ static const topolet_str kValue = TOPOLET_STR("value");
 
 static int answers(const char* text) { return topolet_str_is(g_answer, text); }
 static int32_t expect(int as_expected) { return as_expected ? TOPOLET_OK : 43; }
+
+/* "#memory MODE NODES FLAGS", where NODES are bits, "#scheduler CLASS NICE" or "#io CLASS PRIORITY". */
+static void set_as_told(const topolet_adjust_sink* sink) {
+  char told[64] = "";
+  int first = 0;
+  int second = 0;
+  unsigned flags = 0;
+  unsigned long long nodes = 0;
+  if (g_answer.len >= sizeof(told)) return;
+  memcpy(told, g_answer.ptr, g_answer.len);
+  if (sscanf(told, "#memory %d %llu %u", &first, &nodes, &flags) == 3) {
+    const uint64_t word = nodes;
+    const topolet_set set = {nodes == 0 ? NULL : &word, nodes == 0 ? 0 : 1};
+    sink->memory_policy(sink, first, set, flags);
+  }
+  if (sscanf(told, "#scheduler %d %d", &first, &second) == 2) sink->scheduler(sink, first, second);
+  if (sscanf(told, "#io %d %d", &first, &second) == 2) sink->io_priority(sink, first, second);
+}
 
 static int32_t adjust(const topolet_instance* instance, const topolet_adjust_request* request,
                       const topolet_adjust_sink* sink) {
@@ -102,6 +121,38 @@ static int32_t adjust(const topolet_instance* instance, const topolet_adjust_req
   if (answers("class-unprintable")) return expect(sink->rdt_class(sink, kNotUtf8) == TOPOLET_INVALID);
   if (g_answer.len > 0 && g_answer.ptr[0] == '=')
     sink->unified(sink, kMemoryHigh, (topolet_str){g_answer.ptr + 1, g_answer.len - 1});
+  if (g_answer.len > 0 && g_answer.ptr[0] == '#') set_as_told(sink);
+  if (answers("settings")) {
+    sink->memory_policy(sink, TOPOLET_MEMORY_BIND, zero, TOPOLET_MEMORY_STATIC_NODES | TOPOLET_MEMORY_NUMA_BALANCING);
+    sink->scheduler(sink, TOPOLET_SCHEDULER_BATCH, -3);
+    return expect(sink->io_priority(sink, TOPOLET_IO_BEST_EFFORT, 6) == TOPOLET_OK);
+  }
+  if (answers("settings-unsupported")) {
+    return expect(sink->memory_policy(sink, TOPOLET_MEMORY_BIND, zero, 0) == TOPOLET_UNSUPPORTED &&
+                  sink->scheduler(sink, TOPOLET_SCHEDULER_IDLE, 0) == TOPOLET_UNSUPPORTED &&
+                  sink->io_priority(sink, TOPOLET_IO_IDLE, 0) == TOPOLET_UNSUPPORTED);
+  }
+  if (answers("settings-of-a-later-minor")) {
+    return expect(sink->memory_policy(sink, 0, zero, 0) == TOPOLET_UNSUPPORTED &&
+                  sink->memory_policy(sink, 7, zero, 0) == TOPOLET_UNSUPPORTED &&
+                  sink->memory_policy(sink, TOPOLET_MEMORY_BIND, zero, 8) == TOPOLET_UNSUPPORTED &&
+                  sink->scheduler(sink, 1, 0) == TOPOLET_UNSUPPORTED &&
+                  sink->io_priority(sink, 0, 0) == TOPOLET_UNSUPPORTED);
+  }
+  if (answers("memory-policy-twice")) {
+    sink->memory_policy(sink, TOPOLET_MEMORY_BIND, zero, 0);
+    return expect(sink->memory_policy(sink, TOPOLET_MEMORY_BIND, zero, 0) == TOPOLET_DUPLICATE);
+  }
+  if (answers("scheduler-twice")) {
+    sink->scheduler(sink, TOPOLET_SCHEDULER_IDLE, 0);
+    return expect(sink->scheduler(sink, TOPOLET_SCHEDULER_OTHER, 1) == TOPOLET_DUPLICATE);
+  }
+  if (answers("io-priority-twice")) {
+    sink->io_priority(sink, TOPOLET_IO_IDLE, 0);
+    return expect(sink->io_priority(sink, TOPOLET_IO_IDLE, 0) == TOPOLET_DUPLICATE);
+  }
+  if (answers("memory-policy-null"))
+    return expect(sink->memory_policy(sink, TOPOLET_MEMORY_BIND, (topolet_set){NULL, 1}, 0) == TOPOLET_INVALID);
   if (answers("search-paths")) {
     sink->env(sink, kPath, kValue);
     sink->env(sink, kName, kValue);

@@ -359,6 +359,15 @@ static int32_t adjust(const topolet_instance* instance, const topolet_adjust_req
   tell("unified: %d", sink->unified(sink, text_of("memory.high"), text_of("1048576")));
   tell("unified of a later file: %d", sink->unified(sink, text_of("memory.later"), text_of("1")));
   tell("rdt_class: %d", sink->rdt_class(sink, text_of("gold")));
+  tell("memory_policy: %d",
+       sink->memory_policy(sink, TOPOLET_MEMORY_BIND, request->memory, TOPOLET_MEMORY_STATIC_NODES));
+  tell("memory_policy of a later mode: %d", sink->memory_policy(sink, LATER_VALUE, request->memory, 0));
+  tell("memory_policy with a later flag: %d",
+       sink->memory_policy(sink, TOPOLET_MEMORY_BIND, request->memory, LATER_FLAG));
+  tell("scheduler: %d", sink->scheduler(sink, TOPOLET_SCHEDULER_BATCH, 7));
+  tell("scheduler of a later class: %d", sink->scheduler(sink, LATER_VALUE, 0));
+  tell("io_priority: %d", sink->io_priority(sink, TOPOLET_IO_BEST_EFFORT, 5));
+  tell("io_priority of a later class: %d", sink->io_priority(sink, LATER_VALUE, 0));
   return TOPOLET_OK;
 }
 

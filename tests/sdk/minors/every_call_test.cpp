@@ -125,6 +125,7 @@ std::shared_ptr<placement::PolicyRequest> full_request() {
   request->min_shared_cpus = 2;
   request->largest_exclusive_cpus = 3;
   request->any_rdt_class = true;
+  request->settable = placement::all_settable("NRI");
   request->load = std::make_shared<const load::Load>(load::Load{
       {{"id-of-a", {700, 12, std::chrono::milliseconds(500)}}}, {{1, {3500, std::chrono::milliseconds(1000)}}}});
   request->from = placement::CpuSource::kPreferIsolated;
@@ -254,6 +255,9 @@ class Conversation {
     for (const auto* fields : {&added.env, &added.annotations, &added.tags, &added.unified})
       for (const auto& [key, value] : *fields) say("adds {}={}", key, value);
     say("RDT class {}", added.rdt_class);
+    if (added.memory_policy) say("memory policy {}", describe(*added.memory_policy));
+    if (added.scheduler) say("scheduler {}", describe(*added.scheduler));
+    if (added.io_priority) say("I/O priority {}", describe(*added.io_priority));
   }
 
   void notify(ContainerEvent::Kind kind) {

@@ -131,6 +131,19 @@ class Adjustments {
   void rdt_class(std::string_view name) {
     if (TOPOLET_HAS(&sink_, rdt_class)) sink_.rdt_class(&sink_, borrow(name));
   }
+  /// Sets where the kernel takes the container's memory from. `flags`: any of TOPOLET_MEMORY_…. Returns a
+  /// topolet_status, as the next two do: TOPOLET_UNSUPPORTED where the front end, the runtime or the kernel has no such
+  /// thing.
+  std::int32_t memory_policy(topolet_memory_mode mode, topolet_set nodes, std::uint32_t flags = 0) {
+    return TOPOLET_HAS(&sink_, memory_policy) ? sink_.memory_policy(&sink_, mode, nodes, flags) : TOPOLET_UNSUPPORTED;
+  }
+  std::int32_t scheduler(topolet_scheduler_class scheduler_class, std::int32_t nice) {
+    return TOPOLET_HAS(&sink_, scheduler) ? sink_.scheduler(&sink_, scheduler_class, nice) : TOPOLET_UNSUPPORTED;
+  }
+  /// `priority`: 0, the first to be served, to 7.
+  std::int32_t io_priority(topolet_io_class io_class, std::int32_t priority) {
+    return TOPOLET_HAS(&sink_, io_priority) ? sink_.io_priority(&sink_, io_class, priority) : TOPOLET_UNSUPPORTED;
+  }
   /// By PCI address or, without one, the name of the OS device; others than the topology's are not kept.
   void uses(std::string_view device) { sink_.uses(&sink_, borrow(device)); }
 

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -42,6 +43,22 @@ struct Picked {
   bool softened = false;
 };
 
+struct MemoryPolicy {
+  std::int32_t mode = 0;
+  Set nodes = {};
+  std::uint32_t flags = 0;
+};
+
+struct Scheduler {
+  std::int32_t scheduler_class = 0;
+  std::int32_t nice = 0;
+};
+
+struct IoPriority {
+  std::int32_t io_class = 0;
+  std::int32_t priority = 0;
+};
+
 struct Adjusted {
   bool bound = false;
   Set mems;
@@ -51,6 +68,9 @@ struct Adjusted {
   std::map<std::string, std::string> tags = {};  ///< by "ID/KEY"
   std::map<std::string, std::string> unified = {};
   std::string rdt_class = {};
+  std::optional<MemoryPolicy> memory_policy = {};
+  std::optional<Scheduler> scheduler = {};
+  std::optional<IoPriority> io_priority = {};
 };
 
 namespace sinks {
@@ -230,6 +250,7 @@ struct AdjustAnswer : Answer<Adjusted> {
   topolet_set memory = {};
   const topolet_topology* topology = nullptr;
   std::string plugin = {};
+  bool sets_all = true;
 
   std::int32_t set_mems(topolet_set nodes) {
     if (std::exchange(value.bound, true)) return refuse(TOPOLET_DUPLICATE, "mems said twice");
@@ -288,6 +309,45 @@ struct AdjustAnswer : Answer<Adjusted> {
     if (name.len > TOPOLET_ADJUST_MAX_KEY) return refuse(TOPOLET_OUT_OF_RANGE, "the name of an RDT class is too long");
     if (!value.rdt_class.empty()) return refuse(TOPOLET_DUPLICATE, "two RDT classes");
     value.rdt_class = text(name);
+    return TOPOLET_OK;
+  }
+  std::int32_t set_memory_policy(std::int32_t mode, topolet_set nodes, std::uint32_t flags) {
+    const std::uint32_t fixed = TOPOLET_MEMORY_STATIC_NODES | TOPOLET_MEMORY_RELATIVE_NODES;
+    if (mode < TOPOLET_MEMORY_PREFERRED || mode > TOPOLET_MEMORY_WEIGHTED_INTERLEAVE) return TOPOLET_UNSUPPORTED;
+    if ((flags & ~(fixed | TOPOLET_MEMORY_NUMA_BALANCING)) != 0) return TOPOLET_UNSUPPORTED;
+    const Set named(nodes);
+    if ((flags & TOPOLET_MEMORY_RELATIVE_NODES) == 0 && !not_offered(nodes, memory).empty())
+      return refuse(TOPOLET_OUT_OF_RANGE, "a memory policy with a node that the machine does not have");
+    const bool is_local = mode == TOPOLET_MEMORY_LOCAL;
+    if (named.empty() != is_local || (mode == TOPOLET_MEMORY_PREFERRED && named.size() != 1))
+      return refuse(TOPOLET_INVALID, "a memory policy with too few or too many nodes");
+    const bool may_balance = mode == TOPOLET_MEMORY_BIND || mode == TOPOLET_MEMORY_PREFERRED_MANY;
+    if ((flags & fixed) == fixed || (is_local && (flags & fixed) != 0) ||
+        (!may_balance && (flags & TOPOLET_MEMORY_NUMA_BALANCING) != 0))
+      return refuse(TOPOLET_INVALID, "a memory policy with flags that contradict each other or the mode");
+    if (value.memory_policy) return refuse(TOPOLET_DUPLICATE, "two memory policies");
+    if (!sets_all) return TOPOLET_UNSUPPORTED;
+    value.memory_policy = {mode, named, flags};
+    return TOPOLET_OK;
+  }
+  std::int32_t set_scheduler(std::int32_t scheduler_class, std::int32_t nice) {
+    const bool is_idle = scheduler_class == TOPOLET_SCHEDULER_IDLE;
+    if (scheduler_class != TOPOLET_SCHEDULER_OTHER && scheduler_class != TOPOLET_SCHEDULER_BATCH && !is_idle)
+      return TOPOLET_UNSUPPORTED;
+    if (nice < TOPOLET_NICE_MIN || nice > TOPOLET_NICE_MAX || (is_idle && nice != 0))
+      return refuse(TOPOLET_OUT_OF_RANGE, "nice " + std::to_string(nice));
+    if (value.scheduler) return refuse(TOPOLET_DUPLICATE, "two schedulers");
+    if (!sets_all) return TOPOLET_UNSUPPORTED;
+    value.scheduler = {scheduler_class, nice};
+    return TOPOLET_OK;
+  }
+  std::int32_t set_io_priority(std::int32_t io_class, std::int32_t priority) {
+    if (io_class < TOPOLET_IO_REALTIME || io_class > TOPOLET_IO_IDLE) return TOPOLET_UNSUPPORTED;
+    if (priority < 0 || priority > (io_class == TOPOLET_IO_IDLE ? 0 : TOPOLET_IO_PRIORITY_MAX))
+      return refuse(TOPOLET_OUT_OF_RANGE, "I/O priority " + std::to_string(priority));
+    if (value.io_priority) return refuse(TOPOLET_DUPLICATE, "two I/O priorities");
+    if (!sets_all) return TOPOLET_UNSUPPORTED;
+    value.io_priority = {io_class, priority};
     return TOPOLET_OK;
   }
   std::int32_t add_annotation(topolet_str key, topolet_str said) {
@@ -392,6 +452,15 @@ inline topolet_adjust_sink sink_into(AdjustAnswer& answer) {
   };
   sink.rdt_class = [](const topolet_adjust_sink* to, topolet_str name) {
     return answer_of<AdjustAnswer>(to).set_rdt_class(name);
+  };
+  sink.memory_policy = [](const topolet_adjust_sink* to, std::int32_t mode, topolet_set nodes, std::uint32_t flags) {
+    return answer_of<AdjustAnswer>(to).set_memory_policy(mode, nodes, flags);
+  };
+  sink.scheduler = [](const topolet_adjust_sink* to, std::int32_t scheduler_class, std::int32_t nice) {
+    return answer_of<AdjustAnswer>(to).set_scheduler(scheduler_class, nice);
+  };
+  sink.io_priority = [](const topolet_adjust_sink* to, std::int32_t io_class, std::int32_t priority) {
+    return answer_of<AdjustAnswer>(to).set_io_priority(io_class, priority);
   };
   return sink;
 }

@@ -255,6 +255,10 @@ class Plugin {
     return finish(answer, capability<topolet_pick>(TOPOLET_PICK_ID).pick(instance_, &asked, &sink));
   }
 
+  /// False: adjust() is answered as by a host with daemon.front = cri, which sets no memory policy, scheduler class and
+  /// I/O priority.
+  bool is_front_nri = true;
+
   /// `cpus` are those that were chosen for the container.
   Adjusted adjust(const Request& request, std::size_t candidate, const Set& cpus,
                   topolet_asks asks = TOPOLET_ASKS_CREATE) {
@@ -265,6 +269,7 @@ class Plugin {
     answer.memory = memory.view();
     answer.topology = request.view().topology;
     answer.plugin = id_;
+    answer.sets_all = is_front_nri;
     const topolet_adjust_request asked{sizeof(asked),
                                        static_cast<std::uint32_t>(candidate),
                                        &request.view(),
