@@ -3,6 +3,8 @@
 
 # How often topoletd is killed while containers come and go.
 kFrontKills=${TOPOLET_KILLS:-30}
+# How many containers with exclusive CPUs are created one after the other.
+kFrontCreates=20
 
 # nri_front_story RUNTIME
 nri_front_story() {
@@ -31,7 +33,7 @@ is_plugin() { (($(times_connected topolet) > 0)); }
 # to its create on.
 front_moves_neighbours_first() {
   local round id beside=0 failed=0
-  for ((round = 1; round <= 20; ++round)); do
+  for ((round = 1; round <= kFrontCreates; ++round)); do
     if ! id=$(in_runtime direct create "first-$round" guaranteed 1000 1000 2>>"$workdir/answer"); then
       failed=$((failed + 1))
       continue
@@ -43,7 +45,7 @@ front_moves_neighbours_first() {
     sits "first-$round" exclusive || wait_until 5 sits "first-$round" exclusive || failed=$((failed + 1))
     in_runtime direct remove "first-$round" || failed=$((failed + 1))
   done
-  check through "$name: neighbours have left before the create is answered (20 creates)" 0 test "$beside" = 0
+  check through "$name: neighbours have left before the create is answered ($kFrontCreates creates)" 0 test "$beside" = 0
   check through "$name: the newcomers are alone, as the ledger says" 0 test "$failed" = 0
   check through "$name: and the neighbour has all CPUs again" 20 sits web shared
 }
