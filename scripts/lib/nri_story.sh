@@ -13,6 +13,8 @@ run_nri() {
   if [[ $kFront == nri ]]; then
     nri_front_story containerd
     nri_front_story crio
+    nri_front_restarts
+    nri_front_is_preinstalled
     nri_front_kill_run
   fi
   nri=off
