@@ -80,6 +80,7 @@ bool Daemon::hand_over(Successor& successor, const std::function<void()>& releas
   move_clients();
   if (listener_) proxy_->forward_to("unix://" + options_.listen);
   if (nri_front_) sockets_.nri = nri_front_->release(kLongestNri);
+  if (nri_guard_) sockets_.nri = nri_guard_->release(kLongestNri);
   if (!proxy_->wait_for_core(kLongestEnd)) {
     log_->warn("some calls did not end within {} s; what they did is read from the runtime", kLongestEnd.count());
   }

@@ -17,16 +17,18 @@ void Daemon::open_nri(const config::NriOptions& options, const operations::Deman
   std::optional<std::string> when_late;
   if (refuses_foreign_cpusets_)
     when_late = "topolet: topoletd is too busy to judge what another NRI plugin sets (nri.guard = deny); try again";
+  std::optional<nri::ReleasedSession> released = deps_.sockets ? std::move(deps_.sockets->nri) : std::nullopt;
   if (is_nri_front()) {
     nri_front_ = std::make_unique<nri::Front>(
         options.socket,
         nri::Front::Deps{*engine_, demand_rules, *own_updates_, nri_judge(), std::move(when_late), *log_,
                          [now = settable_](const nri::RuntimeFacts& runtime) { now->note(runtime); }},
-        deps_.sockets ? std::move(deps_.sockets->nri) : std::nullopt);
+        std::move(released));
     return;
   }
   if (options.guard == config::NriGuard::kOff || options.socket.empty()) return;
-  nri_guard_ = std::make_unique<nri::Guard>(options.socket, nri_judge(), std::move(when_late), *log_);
+  nri_guard_ =
+      std::make_unique<nri::Guard>(options.socket, nri_judge(), std::move(when_late), *log_, std::move(released));
 }
 
 /// The runtime tells this plugin of containers before anybody can have it create one.

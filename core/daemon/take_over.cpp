@@ -172,7 +172,8 @@ Status add_nri(const nri::ReleasedSession& session, json& content, std::vector<i
   const std::string& unread = session.connection.unread;
   if (!file || ::pwrite(file.get(), unread.data(), unread.size(), 0) != static_cast<ssize_t>(unread.size()))
     return Error{Code::kUnavailable, fmt::format("cannot keep what the runtime has said: {}", std::strerror(errno))};
-  content["nri"] = {{"next-call", session.connection.next_call},
+  content["nri"] = {{"plugin", session.plugin},
+                    {"next-call", session.connection.next_call},
                     {"runtime", session.runtime.name},
                     {"version", session.runtime.version},
                     {"nri-version", session.runtime.nri_version},
@@ -194,6 +195,7 @@ std::optional<nri::ReleasedSession> extract_nri(Message& message, std::size_t& n
   session.connection.unread.resize(static_cast<std::size_t>(std::max<std::int64_t>(number_in(*told, "unread"), 0)));
   std::string& unread = session.connection.unread;
   if (::pread(file.get(), unread.data(), unread.size(), 0) != static_cast<ssize_t>(unread.size())) return std::nullopt;
+  session.plugin = text_in(*told, "plugin");
   session.runtime = {text_in(*told, "runtime"), text_in(*told, "version"), text_in(*told, "nri-version"),
                      std::chrono::milliseconds(number_in(*told, "request-timeout-ms"))};
   return session;

@@ -13,6 +13,8 @@ run_nri() {
   if [[ $kFront == nri ]]; then
     nri_front_story containerd
     nri_front_story crio
+    nri_front_restarts
+    nri_front_is_preinstalled
     nri_front_kill_run
   fi
   nri=off
@@ -164,7 +166,7 @@ guard_survives_restarts() {
   check through "$about: topoletd killed: the container is not touched" 0 sits kept exclusive
   # The runtime keeps the dead connection among its validators until the next event.
   check through "$about: topoletd killed: a create succeeds, at the second attempt at the latest" 0 tries_twice through run web2 besteffort 0 0
-  of_topolet restart >"$workdir/answer" 2>&1 || true
+  restart_topoletd
   check through "$about: topolet restart: the next create succeeds" 0 tries through -name second run web2 besteffort 0 0
   restart_runtime "$1"
   check through "$about: the runtime killed: topolet registers again" 20 is_registered deny
@@ -174,6 +176,12 @@ guard_survives_restarts() {
   check through "$about: the runtime killed: and names the plugin" 0 answers "NRI plugin '10-adversary' gives default/denied-2/main"
   end_nri_plugin adversary
   clear_pods kept web2 denied-2
+}
+
+# Another process goes on; its PID is the one to end.
+restart_topoletd() {
+  of_topolet restart >"$workdir/answer" 2>&1 || true
+  of_topolet status --json | sed -n 's/.*"process": *\([0-9]*\).*/\1/p' | head -n 1 >"$workdir/topoletd.pid"
 }
 
 tries_twice() { tries "$@" || tries "$@"; }

@@ -50,7 +50,11 @@ ends_without() { [[ -z $(placed "$1") ]]; }
 apart() { [[ $(cpus_in_runtime web) != *"$(cpus_in_runtime trader)"* ]]; }
 
 kill_topoletd() {
-  kill -KILL "$(<"$workdir/topoletd.pid")"
+  local process
+  process=$(<"$workdir/topoletd.pid")
+  kill -KILL "$process"
+  # On a busy machine it still holds its locks for a while.
+  wait_until 10 is_gone "$process" topoletd || true
   mv "$workdir/topoletd.log" "$workdir/topoletd-$((++kills)).log"
 }
 

@@ -15,8 +15,13 @@ namespace topolet::nri {
 /// A validating plugin: it adjusts nothing. Runtimes of NRI before 0.10 never ask it.
 class Guard {
  public:
-  /// `socket`: the runtime's NRI socket. `when_late`: as of Validator.
-  Guard(std::filesystem::path socket, Validator::Judge judge, std::optional<std::string> when_late, Log& log);
+  /// `socket`: the runtime's NRI socket. `when_late`: as of Validator. `released`: as of Session.
+  Guard(std::filesystem::path socket, Validator::Judge judge, std::optional<std::string> when_late, Log& log,
+        std::optional<ReleasedSession> released = {});
+
+  /// As of Session. The runtime keeps a connection that has ended among those of the validators until the next event,
+  /// and refuses the create if that is one.
+  std::optional<ReleasedSession> release(std::chrono::milliseconds patience) { return session_.release(patience); }
 
   SessionState state() const { return session_.state(); }
 

@@ -42,7 +42,7 @@ std::int32_t mask_of(const std::vector<Event>& events, const RuntimeFacts& runti
 
 Session::Session(Options options, Callbacks callbacks, Log& log, std::optional<ReleasedSession> released)
     : options_(std::move(options)), callbacks_(std::move(callbacks)), log_(log) {
-  if (released) {
+  if (released && released->plugin == full_name()) {
     boost::asio::post(
         *io_, [this, shared = std::make_shared<ReleasedSession>(*std::move(released))] { resume(std::move(*shared)); });
   } else {
@@ -164,7 +164,7 @@ void Session::release_when_idle(std::chrono::steady_clock::time_point until,
   std::optional<ReleasedConnection> released;
   if (connection_ && runtime) released = connection_->release();
   if (!released) return promise.set_value(std::nullopt);
-  promise.set_value(ReleasedSession{*std::move(released), *runtime});
+  promise.set_value(ReleasedSession{*std::move(released), *runtime, full_name()});
 }
 
 /// Says why once, until it is something else.

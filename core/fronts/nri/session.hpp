@@ -51,6 +51,7 @@ struct SessionState {
 struct ReleasedSession {
   ReleasedConnection connection;
   RuntimeFacts runtime;
+  std::string plugin;  ///< its name, with its index
 };
 
 /// Runs a thread of its own.
@@ -74,7 +75,8 @@ class Session {
     std::function<void()> on_lost = {};
   };
 
-  /// Begins to connect, or goes on with `released`. Events that the runtime does not know are left out.
+  /// Begins to connect, or goes on with `released` if that is the same plugin. Events that the runtime does not know
+  /// are left out.
   Session(Options options, Callbacks callbacks, Log& log, std::optional<ReleasedSession> released = {});
   /// Ends the connection, and does not call back any more.
   ~Session();

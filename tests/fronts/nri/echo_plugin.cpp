@@ -31,9 +31,10 @@ int main(int argc, char** argv) {
   const auto log = topolet::make_silent_log();
   const topolet::nri::Session session(
       {argv[1], "echo", "50", {}},
-      [](const std::string& method, const std::string& payload, const topolet::nri::Answer& answer) {
-        answer(method == "Synchronize" ? topolet::nri::echo_first_pod(payload) : std::string());
-      },
+      {.on_call =
+           [](const std::string& method, const std::string& payload, const topolet::nri::Answer& answer) {
+             answer(method == "Synchronize" ? topolet::nri::echo_first_pod(payload) : std::string());
+           }},
       *log);
   while (true) pause();
 }

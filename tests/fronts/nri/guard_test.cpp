@@ -175,7 +175,38 @@ TEST_F(GuardTest, TellsTheRuntimeWhatCannotBeSent) {
   runtime_.accept_plugin();
   const auto answer = runtime_.call("ValidateContainerAdjustment", validation("10-koordlet", "0"));
   ASSERT_FALSE(answer.has_value());
-  EXPECT_THAT(answer.error().message, HasSubstr("NRI has at most 4194304 bytes in one"));
+  EXPECT_THAT(answer.error().message, HasSubstr("its NRI socket takes at most 1044470 bytes at once"));
+}
+
+TEST_F(GuardTest, GoesOnAsTheSamePluginWithTheConnectionOfAnotherProcess) {
+  auto former = std::make_unique<Guard>(directory_.path() / "nri.sock", refuse_all(), std::nullopt, *log_);
+  runtime_.accept_plugin();
+  ASSERT_TRUE(runtime_.call("Configure", configure_request()).has_value());
+  std::optional<ReleasedSession> released = former->release(std::chrono::minutes(1));
+  ASSERT_TRUE(released.has_value());
+  EXPECT_EQ(released->plugin, "99-topolet-guard");
+  former.reset();
+  runtime_.send_call("ValidateContainerAdjustment", validation("10-koordlet", "0"));
+
+  const Guard guard(directory_.path() / "nri.sock", refuse_all(), std::nullopt, *log_, std::move(released));
+  EXPECT_TRUE(answer_of(runtime_.await_answer()).reject());
+  EXPECT_EQ(guard.state().runtime->version, "v2.4.2");
+}
+
+TEST_F(GuardTest, DoesNotGoOnAsAnotherPlugin) {
+  auto former = std::make_unique<Guard>(directory_.path() / "nri.sock", refuse_all(), std::nullopt, *log_);
+  runtime_.accept_plugin();
+  ASSERT_TRUE(runtime_.call("Configure", configure_request()).has_value());
+  std::optional<ReleasedSession> released = former->release(std::chrono::minutes(1));
+  ASSERT_TRUE(released.has_value());
+  former.reset();
+  released->plugin = "50-topolet";
+
+  const Guard guard(directory_.path() / "nri.sock", refuse_all(), std::nullopt, *log_, std::move(released));
+  EXPECT_TRUE(runtime_.is_left_alone());
+  lens::RegisterRequest registration;
+  ASSERT_TRUE(registration.ParseFromString(runtime_.accept_plugin()));
+  EXPECT_EQ(registration.plugin_name(), "topolet-guard");
 }
 
 TEST_F(GuardTest, ComesAgainWhenTheRuntimeWasRestarted) {
