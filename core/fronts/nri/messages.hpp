@@ -17,7 +17,7 @@ namespace topolet::nri {
 struct LifecycleEvent {
   operations::Sandbox sandbox;
   std::string container_id;
-  std::int64_t pid = 0;  ///< of the container; 0: it has none
+  std::int64_t pid = 0;                   ///< of the container; 0: it has none
   std::optional<std::int32_t> exit_code;  ///< of one that has ended: one that is being stopped is told, too
 };
 
