@@ -348,26 +348,25 @@ engine::Engine::Deps Daemon::engine_deps(const std::shared_ptr<const topology::T
   if (feed_) observers.insert(observers.end(), {feed_.get(), metrics_.get()});
   if (operations_) observers.push_back(operations_.get());
   operations::ContainerRuntime& runtime = *runtime_client_;
-  return {
-      .runtime = own_updates_ ? *own_updates_ : runtime,
-      .store = *store_,
-      .cpus = std::move(machine.cpus),
-      .placer = {.topology = topology,
-                 .candidates = std::move(machine.candidates),
-                 .rules = configured_rules,
-                 .decide = [this](const auto& request, const auto& rules) { return decide(request, rules); },
-                 .annotations = [this] { return plugins_->annotations(); },
-                 .rdt_classes = std::make_shared<engine::RdtClasses>([] { return machine::rdt_classes(); }),
-                 .load = [this] { return sampler_->load(); },
-                 .settable = [now = settable_] { return now ? now->get() : placement::Settable{.through = "CRI"}; }},
-      .kernel = engine::ProcessCgroups(),
-      .clock = {},
-      .log = *log_,
-      .any_plugin_handles_events = [this] { return plugins_->has(TOPOLET_EVENTS_ID); },
-      .publish_event = [this](auto event) { publish(std::move(event)); },
-      .tick_plugins = [this](const auto& view) { return tick(view); },
-      .besteffort_percent = [this] { return plugins_->besteffort_percent(); },
-      .observers = std::move(observers)};
+  return {.runtime = own_updates_ ? *own_updates_ : runtime,
+          .store = *store_,
+          .cpus = std::move(machine.cpus),
+          .placer = {.topology = topology,
+                     .candidates = std::move(machine.candidates),
+                     .rules = configured_rules,
+                     .decide = [this](const auto& request, const auto& rules) { return decide(request, rules); },
+                     .annotations = [this] { return plugins_->annotations(); },
+                     .rdt_classes = std::make_shared<engine::RdtClasses>([] { return machine::rdt_classes(); }),
+                     .settable = [now = settable_] { return now ? now->get() : placement::Settable{.through = "CRI"}; },
+                     .load = [this] { return sampler_->load(); }},
+          .kernel = engine::ProcessCgroups(),
+          .clock = {},
+          .log = *log_,
+          .any_plugin_handles_events = [this] { return plugins_->has(TOPOLET_EVENTS_ID); },
+          .publish_event = [this](auto event) { publish(std::move(event)); },
+          .tick_plugins = [this](const auto& view) { return tick(view); },
+          .besteffort_percent = [this] { return plugins_->besteffort_percent(); },
+          .observers = std::move(observers)};
 }
 
 void Daemon::accept_clients() {

@@ -29,6 +29,13 @@ TEST(ConfigKubelet, KeepsBackWhatAlwaysStaysShared) {
                                Not(HasSubstr("  memory:"))));
 }
 
+TEST(ConfigKubelet, LeavesTheKubeletItsRuntimeWhereTheRuntimeAsksTopolet) {
+  const Said said = kubelet_config("[daemon]\nfront = nri\n");
+  EXPECT_EQ(said.code, 0);
+  EXPECT_THAT(said.text, AllOf(HasSubstr("kind: KubeletConfiguration\n"), HasSubstr("\n  cpu: \"1\"\n"),
+                               Not(HasSubstr("containerRuntimeEndpoint")), Not(HasSubstr("cpuManagerPolicy"))));
+}
+
 TEST(ConfigKubelet, AddsUpReservedAndExcludedCpus) {
   EXPECT_THAT(kubelet_config("[placement]\nreserved-cpus = 0-1\nallowed-cpus = 0-13\nmin-shared-cpus = 3\n").text,
               AllOf(HasSubstr("\n  cpu: \"7\"\n"), HasSubstr("CPUs 14-15 (outside placement.allowed-cpus"),

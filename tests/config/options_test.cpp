@@ -145,6 +145,22 @@ TEST(Options, AreReadFromTheFile) {
   EXPECT_EQ(options.plugins[0].values, (OptionValues{{"policy", "restricted"}, {"strict", "false"}, {"width", "2"}}));
 }
 
+TEST(Options, SayHowContainersCome) {
+  EXPECT_EQ(options_of("").daemon.front, Front::kCri);
+  EXPECT_EQ(options_of("").daemon.listen, "/run/topolet/topolet.sock");
+  const Options over_nri = options_of("[daemon]\nfront = nri\n");
+  EXPECT_EQ(over_nri.daemon.front, Front::kNri);
+  EXPECT_EQ(over_nri.daemon.listen, "") << "the kubelet does not connect";
+}
+
+TEST(Options, RefuseWhatTheFrontNriCannotDo) {
+  EXPECT_THAT(mistakes_of("[daemon]\nfront = nri\n[nri]\nsocket = none\n"),
+              ElementsAre(HasSubstr("daemon.front = nri needs the runtime's NRI socket")));
+  EXPECT_THAT(mistakes_of("[daemon]\nfront = nri\n[placement]\nexclusive-quota = drop\n"),
+              ElementsAre(HasSubstr("placement.exclusive-quota = drop needs daemon.front = cri")));
+  EXPECT_THAT(mistakes_of("[daemon]\nfront = cri\n[placement]\nexclusive-quota = drop\n"), IsEmpty());
+}
+
 TEST(Options, SayWhatIsDoneWhereAnNriPluginSetsCpus) {
   const Options by_default = options_of("");
   EXPECT_EQ(by_default.nri.socket, "/var/run/nri/nri.sock");

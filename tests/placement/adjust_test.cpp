@@ -153,6 +153,15 @@ TEST_F(FilesAndClasses, StayWithinTheMemoryLimit) {
   EXPECT_EQ(node_.ask(workload_).unified, (SharedStringMap{{"memory.high", "max"}}));
 }
 
+AddedFields settings(const std::optional<MemoryPolicy>& memory_policy, const std::optional<Scheduler>& scheduler = {},
+                     const std::optional<IoPriority>& io_priority = {}) {
+  AddedFields added;
+  added.memory_policy = memory_policy;
+  added.scheduler = scheduler;
+  added.io_priority = io_priority;
+  return added;
+}
+
 Vote setting(const std::string& name, const AddedFields& added, std::optional<NodeSet> mems = {}) {
   Adjustment adjustment;
   adjustment.mems = std::move(mems);
@@ -165,12 +174,10 @@ TEST(DecideAdjust, TakesTheSettingsOfTheFirstPolicyThatHasSome) {
   const MemoryPolicy interleave{MemoryMode::kInterleave, NodeSet{0, 1}};
   const Scheduler batch{SchedulerClass::kBatch, 5};
   const IoPriority idle{IoClass::kIdle, 0};
-  node.votes = {setting("a", {.scheduler = batch}),
-                setting("b", {.memory_policy = interleave, .scheduler = Scheduler{}, .io_priority = idle}),
-                setting("c", {.memory_policy = MemoryPolicy{MemoryMode::kLocal}, .io_priority = IoPriority{}})};
+  node.votes = {setting("a", settings({}, batch)), setting("b", settings(interleave, Scheduler{}, idle)),
+                setting("c", settings(MemoryPolicy{MemoryMode::kLocal}, {}, IoPriority{}))};
   const Decision decision = node.ask(besteffort("web"));
-  EXPECT_EQ(decision.placement.added,
-            (AddedFields{.memory_policy = interleave, .scheduler = batch, .io_priority = idle}));
+  EXPECT_EQ(decision.placement.added, settings(interleave, batch, idle));
   EXPECT_EQ(decision.verdicts.dropped,
             (std::vector<std::string>{"b: scheduler class other, nice 0: another plugin has set one",
                                       "c: I/O priority best-effort 0: another plugin has set one",
@@ -180,7 +187,7 @@ TEST(DecideAdjust, TakesTheSettingsOfTheFirstPolicyThatHasSome) {
 TEST(DecideAdjust, DropsAMemoryPolicyWithNodesThatTheContainerMayNotUse) {
   TestNode node("numa:3 core:2 pu:1");
   const auto on = [](const NodeSet& nodes, bool relative = false) {
-    return AddedFields{.memory_policy = MemoryPolicy{MemoryMode::kInterleave, nodes, false, relative}};
+    return settings(MemoryPolicy{MemoryMode::kInterleave, nodes, false, relative});
   };
   node.votes = {setting("a", on({0, 1})), setting("b", on({2})), setting("c", {}, NodeSet{1, 2})};
   const Decision bound = node.ask(besteffort("web"));

@@ -16,6 +16,9 @@ namespace {
 /// Lists of CPUs or nodes; far longer than any that Linux accepts (8192 CPUs) is refused unread.
 constexpr std::size_t kMostListBytes = 65536;
 
+/// Of the states that NRI tells of a container, by its number: it has ended.
+constexpr std::int32_t kStopped = 4;
+
 template <class Message>
 Result<Message> parse(const std::string& method, const std::string& payload) {
   Message message;
@@ -69,7 +72,9 @@ operations::Sandbox sandbox_of(const lens::Pod& pod) {
 }
 
 LifecycleEvent event_of(const lens::Pod& pod, const lens::Container& container) {
-  return {sandbox_of(pod), container.id(), container.pid(), container.exit_code()};
+  LifecycleEvent event{sandbox_of(pod), container.id(), container.pid(), std::nullopt};
+  if (container.state() == kStopped) event.exit_code = container.exit_code();
+  return event;
 }
 
 /// Named by the pod's cgroup or the container's own; else what its oom_score_adj belongs to.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,8 +17,8 @@ namespace topolet::nri {
 struct LifecycleEvent {
   operations::Sandbox sandbox;
   std::string container_id;
-  std::int64_t pid = 0;  ///< of the container; 0: it has none
-  std::int32_t exit_code = 0;
+  std::int64_t pid = 0;                   ///< of the container; 0: it has none
+  std::optional<std::int32_t> exit_code;  ///< of one that has ended: one that is being stopped is told, too
 };
 
 /// Reads the events that are told by a method each. Errors are INVALID_ARGUMENT and say which message it is about.

@@ -20,7 +20,7 @@ const Container kSolver = {.pod_uid = "2", .cpu_request_milli = 6000};
 void test_sends_containers_without_requests_to_the_background() {
   const Machine machine("numa:2 core:4 pu:1");
   const Ledger ledger(machine);
-  const Request request(machine, ledger, kJob);
+  const Request request(machine, ledger, kJob, 0);
   FakeHost host;
   Plugin background(topolet_plugin_v1, host, {{"nice", "15"}});
   const Adjusted told = background.adjust(request, 0, set_of({0, 1, 4, 5}));
@@ -48,7 +48,7 @@ void test_spreads_the_memory_of_wide_containers() {
 void test_goes_without_where_nothing_can_be_set() {
   const Machine machine("numa:2 core:4 pu:1");
   const Ledger ledger(machine);
-  const Request request(machine, ledger, kJob);
+  const Request request(machine, ledger, kJob, 0);
   FakeHost host;
   Plugin background(topolet_plugin_v1, host);
   background.is_front_nri = false;

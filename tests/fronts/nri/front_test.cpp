@@ -410,9 +410,14 @@ TEST_F(NriFrontTest, HearsOfPodsAndExits) {
   EXPECT_TRUE(tell("RunPodSandbox", ""));
   EXPECT_EQ(engine_.notes.take(), "run trader-0");
   EXPECT_TRUE(tell("StopContainer", "c1"));
-  EXPECT_EQ(engine_.notes.take(), "exit c1 0");
+  EXPECT_EQ(engine_.notes.take(), "exit c1 -1") << "it is being stopped, and its code is not known";
+  lens::PodEvent ended = event_of("c1");
+  ended.mutable_container()->set_state(4);
+  ended.mutable_container()->set_exit_code(137);
+  EXPECT_TRUE(runtime_.call("StopContainer", ended.SerializeAsString()));
+  EXPECT_EQ(engine_.notes.take(), "exit c1 137");
   EXPECT_TRUE(tell("RemoveContainer", "c1"));
-  EXPECT_EQ(engine_.notes.take(), "exit c1 0");
+  EXPECT_EQ(engine_.notes.take(), "exit c1 -1");
   EXPECT_EQ(engine_.notes.take(), "remove c1");
   EXPECT_TRUE(tell("StopPodSandbox", ""));
   EXPECT_EQ(engine_.notes.take(), "stop pod s1");

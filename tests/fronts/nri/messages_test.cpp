@@ -32,34 +32,45 @@ std::string create_answer_with(std::string_view rest) {
   return field_of(1, field_of(6, resources + std::string(rest)));
 }
 
-std::string answer_with(AddedFields added) {
+std::string answer_with(const AddedFields& added) {
   Admission admission;
   admission.set = operations::ContainerCpuset{CpuSet{1}, {}};
-  admission.added = std::move(added);
+  admission.added = added;
   return make_create_answer(admission);
 }
+std::string answer_with(const MemoryPolicy& memory_policy) {
+  AddedFields added;
+  added.memory_policy = memory_policy;
+  return answer_with(added);
+}
+std::string answer_with(const Scheduler& scheduler) {
+  AddedFields added;
+  added.scheduler = scheduler;
+  return answer_with(added);
+}
+std::string answer_with(const IoPriority& io_priority) {
+  AddedFields added;
+  added.io_priority = io_priority;
+  return answer_with(added);
+}
 
-TEST(NriCreateAnswer, HasOnlyTheCpusWithoutSettings) { EXPECT_EQ(answer_with({}), create_answer_with("")); }
+TEST(NriCreateAnswer, HasOnlyTheCpusWithoutSettings) { EXPECT_EQ(answer_with(AddedFields()), create_answer_with("")); }
 
 TEST(NriCreateAnswer, TellsTheIoPriorityInField5) {
-  EXPECT_EQ(answer_with({.io_priority = IoPriority{IoClass::kBestEffort, 6}}),
-            create_answer_with("\x2a\x04\x08\x02\x10\x06"sv));
-  EXPECT_EQ(answer_with({.io_priority = IoPriority{IoClass::kRealtime, 0}}), create_answer_with("\x2a\x02\x08\x01"sv));
-  EXPECT_EQ(answer_with({.io_priority = IoPriority{IoClass::kIdle, 0}}), create_answer_with("\x2a\x02\x08\x03"sv));
+  EXPECT_EQ(answer_with(IoPriority{IoClass::kBestEffort, 6}), create_answer_with("\x2a\x04\x08\x02\x10\x06"sv));
+  EXPECT_EQ(answer_with(IoPriority{IoClass::kRealtime, 0}), create_answer_with("\x2a\x02\x08\x01"sv));
+  EXPECT_EQ(answer_with(IoPriority{IoClass::kIdle, 0}), create_answer_with("\x2a\x02\x08\x03"sv));
 }
 
 TEST(NriCreateAnswer, TellsTheSchedulerInField10) {
-  EXPECT_EQ(answer_with({.scheduler = Scheduler{SchedulerClass::kOther, 5}}),
-            create_answer_with("\x52\x04\x08\x01\x10\x05"sv));
-  EXPECT_EQ(answer_with({.scheduler = Scheduler{SchedulerClass::kBatch, -5}}),
+  EXPECT_EQ(answer_with(Scheduler{SchedulerClass::kOther, 5}), create_answer_with("\x52\x04\x08\x01\x10\x05"sv));
+  EXPECT_EQ(answer_with(Scheduler{SchedulerClass::kBatch, -5}),
             create_answer_with("\x52\x0d\x08\x04\x10\xfb\xff\xff\xff\xff\xff\xff\xff\xff\x01"sv));
-  EXPECT_EQ(answer_with({.scheduler = Scheduler{SchedulerClass::kIdle, 0}}), create_answer_with("\x52\x02\x08\x06"sv));
+  EXPECT_EQ(answer_with(Scheduler{SchedulerClass::kIdle, 0}), create_answer_with("\x52\x02\x08\x06"sv));
 }
 
 TEST(NriCreateAnswer, TellsTheMemoryPolicyInField12) {
-  const auto of = [](MemoryMode mode, const NodeSet& nodes) {
-    return answer_with({.memory_policy = MemoryPolicy{mode, nodes}});
-  };
+  const auto of = [](MemoryMode mode, const NodeSet& nodes) { return answer_with(MemoryPolicy{mode, nodes}); };
   EXPECT_EQ(of(MemoryMode::kPreferred, {1}), create_answer_with("\x62\x05\x08\x01\x12\x01"
                                                                 "1"sv));
   EXPECT_EQ(of(MemoryMode::kBind, {0, 1}), create_answer_with("\x62\x07\x08\x02\x12\x03"
@@ -75,7 +86,7 @@ TEST(NriCreateAnswer, TellsTheMemoryPolicyInField12) {
 
 TEST(NriCreateAnswer, TellsTheFlagsOfTheMemoryPolicy) {
   const auto with = [](bool is_static, bool is_relative, bool balances) {
-    return answer_with({.memory_policy = MemoryPolicy{MemoryMode::kBind, {1}, is_static, is_relative, balances}});
+    return answer_with(MemoryPolicy{MemoryMode::kBind, {1}, is_static, is_relative, balances});
   };
   EXPECT_EQ(with(true, false, true), create_answer_with("\x62\x09\x08\x02\x12\x01"
                                                         "1\x1a\x02\x00\x02"sv));
@@ -85,8 +96,10 @@ TEST(NriCreateAnswer, TellsTheFlagsOfTheMemoryPolicy) {
 
 TEST(NriCreateAnswer, TellsTheRdtClassBesideTheOthers) {
   const std::string resources = field_of(2, field_of(2, field_of(6, "1")) + field_of(5, field_of(1, "gold")));
-  EXPECT_EQ(answer_with({.rdt_class = "gold", .io_priority = IoPriority{IoClass::kIdle, 0}}),
-            field_of(1, field_of(6, resources + std::string("\x2a\x02\x08\x03"))));
+  AddedFields added;
+  added.rdt_class = "gold";
+  added.io_priority = IoPriority{IoClass::kIdle, 0};
+  EXPECT_EQ(answer_with(added), field_of(1, field_of(6, resources + std::string("\x2a\x02\x08\x03"))));
 }
 
 }  // namespace
