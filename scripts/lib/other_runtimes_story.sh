@@ -53,8 +53,8 @@ kill_topoletd() {
   local process
   process=$(<"$workdir/topoletd.pid")
   kill -KILL "$process"
-  # On a busy machine it still holds its locks for a while.
-  wait_until 10 is_gone "$process" topoletd || true
+  # On a busy machine its children still hold its locks for a while.
+  wait_until 10 flock -n "$workdir/control.sock.lock" true || true
   mv "$workdir/topoletd.log" "$workdir/topoletd-$((++kills)).log"
 }
 
