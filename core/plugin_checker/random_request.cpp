@@ -195,11 +195,11 @@ void add_circumstances(placement::PolicyRequest& request, RandomSource& rng) {
   request.occasion =
       static_cast<placement::Occasion>(rng.below(static_cast<std::uint64_t>(placement::Occasion::kAdopt) + 1));
   if (rng.one_in(2)) request.rdt_classes = {"gold", "silver"};
-  if (rng.one_in(2)) request.settable = placement::all_settable("NRI");
   if (request.occasion != placement::Occasion::kCreate) request.had.cpus = request.shared_cpus();
   request.largest_exclusive_cpus = random_largest(request.topology->allowed, rng);
   request.load = random_load(request, rng);
   request.common_options = {.whole_cores = rng.one_in(4), .pod_scope = rng.one_in(4), .spread_cores = rng.one_in(8)};
+  if (rng.one_in(2)) request.settable = placement::all_settable("NRI");
 }
 
 placement::PolicyRequest usual_request(const Testbed& testbed, std::size_t cpus, const CpuSet& held) {

@@ -251,7 +251,7 @@ TEST_F(Lively, IsNamedOnceForASettingThatCannotBeMade) {
   std::ostringstream text;
   const auto log = std::make_shared<Log>("test", std::make_shared<spdlog::sinks::ostream_sink_mt>(text));
   const auto library = PluginLibrary::load(TOPOLET_BROKEN_DIR, "lively");
-  const auto policy = library->create({{"answer", "settings"}}, log, {.state = state_});
+  const auto policy = library->create({{"answer", "settings-unsupported"}}, log, {.state = state_});
   ASSERT_TRUE(policy) << policy.error().message;
   for (int i = 0; i < 3; ++i) EXPECT_TRUE(adjust(**policy, {.through = "NRI 0.9 of cri-o 1.33.1"}));
   for (const char* setting : {"memory policy 'bind'", "a scheduler class", "an I/O priority"}) {

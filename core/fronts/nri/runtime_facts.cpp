@@ -59,7 +59,8 @@ placement::Settable settable_through(const RuntimeFacts& runtime, std::uint32_t 
   return {.memory_modes = has(12) ? memory_modes : 0,
           .scheduler = has(11),
           .io_priority = has(10),
-          .through = fmt::format("NRI {} of {} {}", shown, runtime.name, runtime.version)};
+          .through = fmt::format("NRI {} of {}{}{}", shown, runtime.name, runtime.version.empty() ? "" : " ",
+                                 runtime.version)};
 }
 
 void SettableNow::note(const RuntimeFacts& runtime) {

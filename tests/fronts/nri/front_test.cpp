@@ -194,6 +194,7 @@ class NriFrontTest : public ::testing::Test {
   OwnUpdates own_updates_{updates_};
   std::string configured_;
   lens::CreateResponse answer_;
+  SettableNow settable_{placement::all_memory_modes()};
   Front front_{directory_.path() / "nri.sock",
                {engine_,
                 {},
@@ -202,8 +203,18 @@ class NriFrontTest : public ::testing::Test {
                   verdict("no other plugin may set it");
                 },
                 std::nullopt,
-                *log_}};
+                *log_,
+                [this](const RuntimeFacts& runtime) { settable_.note(runtime); }}};
 };
+
+TEST_F(NriFrontTest, KnowsWhatCanBeSetByTheTimeThatItIsRegistered) {
+  EXPECT_FALSE(settable_.get().scheduler);
+  connect("v0.11.0");
+  EXPECT_EQ(settable_.get(), (placement::Settable{0, true, true, "NRI 0.11 of containerd"}));
+  runtime_.hang_up();
+  connect("v0.12.3");
+  EXPECT_EQ(settable_.get().memory_modes, placement::all_memory_modes()) << "another runtime has come";
+}
 
 TEST_F(NriFrontTest, ReadsWhatACreateAsksFor) {
   connect();
