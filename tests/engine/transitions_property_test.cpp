@@ -239,8 +239,9 @@ class RandomLedger {
       alone |= own;
       EXPECT_FALSE(allocation.vacating.intersects(allocation.placement.cpus));
       const CpuSet left_over = ledger().besteffort() & ledger().pool();
-      if (allocation.yields() && !allocation.stuck && !left_over.empty())
+      if (allocation.yields() && !allocation.stuck && !left_over.empty()) {
         EXPECT_TRUE(allocation.placement.cpus.is_subset_of(left_over)) << allocation.placement.cpus.to_string();
+      }
       EXPECT_TRUE(allocation.vacating_alone.is_subset_of(allocation.vacating));
       if (!allocation.is_managed()) {
         EXPECT_TRUE(allocation.vacating.empty());

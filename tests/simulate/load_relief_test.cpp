@@ -18,8 +18,8 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-const CpuSet kFirst = CpuSet::range(0, 3);
-const CpuSet kSecond = CpuSet::range(4, 7);
+const CpuSet kNode0OfTwo = CpuSet::range(0, 3);
+const CpuSet kNode1OfTwo = CpuSet::range(4, 7);
 
 std::string measured(const std::string& pod, int milli) {
   return fmt::format(R"({{"op":"load","pod":"{}","container":"main","cpu_milli":{}}})", pod, milli);
@@ -71,14 +71,14 @@ TEST_F(LoadReliefTest, ANewContainerGoesWhereLessIsUsed) {
   apply(measured("a", 3000));
   EXPECT_FALSE(node_->burstable("b", 1000).cpus.intersects(busy));
   apply(R"({"op":"load","pod":"a","container":"main","known":false})");
-  EXPECT_THAT(node_->burstable("c", 1000).reason, testing::Not(HasSubstr("shared CPUs here are used")));
+  EXPECT_THAT(node_->burstable("c", 1000).reason, ::testing::Not(HasSubstr("shared CPUs here are used")));
 }
 
 TEST_F(LoadReliefTest, AContainerLeavesANodeThatIsUsedUp) {
   begin();
   std::vector<std::string> at_first;
   for (const std::string pod : {"a", "b", "c", "d"}) {
-    if (node_->burstable(pod, 900).cpus == kFirst) at_first.push_back(pod);
+    if (node_->burstable(pod, 900).cpus == kNode0OfTwo) at_first.push_back(pod);
   }
   ASSERT_GE(at_first.size(), 2U);
   for (const std::string& pod : at_first) apply(measured(pod, static_cast<int>(3900 / at_first.size())));
@@ -88,7 +88,7 @@ TEST_F(LoadReliefTest, AContainerLeavesANodeThatIsUsedUp) {
   ASSERT_EQ(moves().size(), 1U);
   EXPECT_THAT(moves().front(), HasSubstr("plugin load requested a move: class LS"));
   int left = 0;
-  for (const std::string& pod : at_first) left += runs_on(pod) == kSecond ? 1 : 0;
+  for (const std::string& pod : at_first) left += runs_on(pod) == kNode1OfTwo ? 1 : 0;
   EXPECT_EQ(left, 1);
   apply(let_pass(1800));
   EXPECT_EQ(moves().size(), 1U) << "both nodes are calm";
