@@ -190,7 +190,7 @@ TEST(Manners, ListNothingWithoutAComplaint) {
                                                {"nodes"},
                                                {"map"},
                                                {"top"},
-                                      {"moves"},
+                                               {"moves"},
                                                {"denials"},
                                                {"denials", "--by", "plugin"},
                                                {"audit"},
