@@ -81,6 +81,7 @@ TEST_F(LoadReliefTest, AContainerLeavesANodeThatIsUsedUp) {
     if (node_->burstable(pod, 900).cpus == kFirst) at_first.push_back(pod);
   }
   ASSERT_GE(at_first.size(), 2U);
+  for (const std::string pod : {"a", "b", "c", "d"}) apply(measured(pod, 100));
   for (const std::string& pod : at_first) apply(measured(pod, static_cast<int>(3900 / at_first.size())));
   apply(let_pass(58));
   EXPECT_THAT(moves(), IsEmpty());
