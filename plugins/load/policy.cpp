@@ -96,10 +96,12 @@ void Policy::score_shared(const topolet_request& request, const Measured& measur
     const topolet_candidate& candidate = sdk::candidates(request)[i];
     const NodeUse use = sum_of(candidate, uses);
     if (use.pool_milli <= 0) continue;
-    const bool was_left = sdk::size_of_both(candidate.nodes, left.nodes.view()) > 0;
+    if (sdk::size_of_both(candidate.nodes, left.nodes.view()) > 0) {
+      scores.reject(i, "it left a node here because of its load");
+      continue;
+    }
     const std::int64_t used = use.shared_milli + use.assumed_milli + own;
-    scores.score(i, was_left ? -kMostPoints : points_off(used, use.pool_milli, kMostPoints),
-                 with_note(was_left ? "it left a node here because of its load" : describe(use), note));
+    scores.score(i, points_off(used, use.pool_milli, kMostPoints), with_note(describe(use), note));
     scores.code(i, "used");
   }
 }
