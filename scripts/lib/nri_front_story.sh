@@ -19,7 +19,7 @@ nri_front_story() {
   front_moves_neighbours_first
   front_is_killed_between_events
   front_finds_what_was_made_without_it
-  front_beside_another_plugin
+  front_beside_another_plugin "$1"
   front_survives_the_runtime "$1"
   clear_pods web
   check through "$name: all CPUs come back" 20 holds_none
@@ -93,7 +93,8 @@ front_beside_another_plugin() {
   start_nri_plugin adversary -cpus 0-1 -pods both
   check through "$name, two plugins: the create fails" 0 is_refused direct create both guaranteed 1000 1000
   check through "$name, two plugins: the error names the other one" 0 answers adversary
-  check through "$name, two plugins: nothing is held" 10 holds_nothing both
+  # CRI-O does not say that the create has failed: the next one of the same container tells.
+  if [[ $1 == containerd ]]; then check through "$name, two plugins: nothing is held" 10 holds_nothing both; fi
   end_nri_plugin adversary
   check through "$name, two plugins: once it is gone, the container is created" 0 tries direct run both guaranteed 1000 1000
   check through "$name, two plugins: and is alone, as the ledger says" 10 sits both exclusive

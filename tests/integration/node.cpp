@@ -31,12 +31,13 @@ std::string without_newline(std::string line) {
   return line;
 }
 
-/// The number of lines that say that topoletd serves, of all its lives.
-int starts_in(const std::filesystem::path& log) {
+/// How often topoletd has registered with the runtime, in all its lives.
+int registrations_in(const std::filesystem::path& log) {
   std::ifstream file(log);
-  int starts = 0;
-  for (std::string line; std::getline(file, line);) starts += line.find("topoletd ready") == std::string::npos ? 0 : 1;
-  return starts;
+  int registrations = 0;
+  for (std::string line; std::getline(file, line);)
+    registrations += line.find("NRI: registered as") == std::string::npos ? 0 : 1;
+  return registrations;
 }
 
 }  // namespace
@@ -111,7 +112,7 @@ Status Daemon::start(const std::vector<std::string>& more_flags) {
   command.insert(command.end(), front.begin(), front.end());
   command.insert(command.end(), plugin_flags_.begin(), plugin_flags_.end());
   command.insert(command.end(), more_flags.begin(), more_flags.end());
-  const int earlier_starts = starts_in(log());
+  const int before = registrations_in(log());
   auto child = Child::start(command, log());
   if (!child) return child.error();
   child_.emplace(*std::move(child));
@@ -119,8 +120,8 @@ Status Daemon::start(const std::vector<std::string>& more_flags) {
   std::ofstream(directory_ / "topoletd.pid") << child_->pid() << '\n';
   // A channel that failed once makes progress only while a call waits on it: a new one for each try.
   const auto version = [&] { return CriClient(endpoint(), std::chrono::seconds(10)).version(); };
-  // The runtime answers, whether topoletd is there or not.
-  if (is_nri_front()) wait_until([&] { return child_->has_ended() || starts_in(log()) > earlier_starts; });
+  // The runtime answers, whether topoletd is there or not, and creates nothing without it where it is required.
+  if (is_nri_front()) wait_until([&] { return child_->has_ended() || registrations_in(log()) > before; });
   wait_until([&] { return child_->has_ended() || version().has_value(); });
   if (child_->has_ended()) return Error{Code::kInternal, "topoletd ended at once:\n" + log_tail()};
   if (auto answer = version(); !answer) return Error{answer.error().code, answer.error().message + "\n" + log_tail()};

@@ -35,6 +35,10 @@ std::optional<Event> find_event(const std::string& method) {
   return found == events.end() ? std::nullopt : std::optional(found->second);
 }
 
+Outcome not_created() {
+  return {.kind = Outcome::Kind::kRefused, .code = Code::kInternal, .message = "the runtime did not create it"};
+}
+
 Outcome done(const std::string& container_id) { return {.kind = Outcome::Kind::kDone, .id = container_id}; }
 
 }  // namespace
@@ -86,6 +90,7 @@ void Front::on_lost() {
   for (const std::weak_ptr<PendingAnswer>& weak : std::exchange(unanswered_, {})) {
     if (const PendingAnswerPtr answer = weak.lock()) answer->expire();
   }
+  creating_.clear();
   awaited_->leave_in_doubt({Code::kUnavailable, "the connection to the runtime's NRI socket was lost"});
 }
 
@@ -104,7 +109,20 @@ PendingAnswerPtr Front::pending(const Answer& answer) {
 void Front::create(const std::string& payload, const Answer& answer) {
   Result<CreateRequest> request = read_create(payload, deps_.demand_rules);
   if (!request) return answer(request.error());
+  refuse_former_create(*request);
   deps_.engine.create(make_create(pending(answer), *std::move(request), awaited_));
+}
+
+/// CRI-O says nothing of a create that fails after topolet has answered it. Nobody creates the same container twice at
+/// a time, so that another create of it tells.
+void Front::refuse_former_create(const CreateRequest& request) {
+  const placement::ContainerKey& key = request.workload.key;
+  const std::string former = std::exchange(creating_[{key.sandbox_id, key.name}], request.container_id);
+  if (!former.empty() && former != request.container_id) awaited_->settle(Awaited::kCreate, former, not_created());
+}
+
+void Front::forget_create(const std::string& container_id) {
+  std::erase_if(creating_, [&](const auto& entry) { return entry.second == container_id; });
 }
 
 void Front::update(const std::string& payload, const Answer& answer) {
@@ -135,12 +153,14 @@ void Front::on_event(Event event, const LifecycleEvent& about, const Answer& ans
     case Event::kStopPodSandbox:
       return deps_.engine.stop_sandbox(make_notice(pending(answer), about.sandbox.id));
     case Event::kRemovePodSandbox:
+      std::erase_if(creating_, [&](const auto& entry) { return entry.first.first == about.sandbox.id; });
       return deps_.engine.remove_sandbox(make_notice(pending(answer), about.sandbox.id));
     case Event::kStartContainer:
       return deps_.engine.start(make_start(pending(answer), about.container_id, about.pid, awaited_));
     case Event::kRemoveContainer:
       return remove(about, answer);
     case Event::kPostCreateContainer:
+      forget_create(about.container_id);
       awaited_->settle(Awaited::kCreate, about.container_id, done(about.container_id));
       break;
     case Event::kPostStartContainer:
@@ -160,9 +180,8 @@ void Front::on_event(Event event, const LifecycleEvent& about, const Answer& ans
 
 /// It has ended, whoever wanted that. One whose create has failed is stopped and removed, too.
 void Front::stop(const LifecycleEvent& about) {
-  const Outcome refused{
-      .kind = Outcome::Kind::kRefused, .code = Code::kInternal, .message = "the runtime did not create it"};
-  awaited_->settle(Awaited::kCreate, about.container_id, refused);
+  forget_create(about.container_id);
+  awaited_->settle(Awaited::kCreate, about.container_id, not_created());
   awaited_->settle(Awaited::kStart, about.container_id, done(about.container_id));
   deps_.engine.on_exits({{about.container_id, about.exit_code}});
 }

@@ -5,10 +5,12 @@
 #include <filesystem>
 #include <functional>
 #include <list>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/base/log_fwd.hpp"
@@ -56,6 +58,8 @@ class Front {
   void on_event(Event event, const LifecycleEvent& about, const Answer& answer);
   PendingAnswerPtr pending(const Answer& answer);
   void create(const std::string& payload, const Answer& answer);
+  void refuse_former_create(const CreateRequest& request);
+  void forget_create(const std::string& container_id);
   void update(const std::string& payload, const Answer& answer);
   void return_own_update(const UpdateRequest& request, const operations::ContainerCpuset& sent,
                          const PendingAnswerPtr& answer);
@@ -67,6 +71,8 @@ class Front {
   const Validator validator_;
   const std::shared_ptr<AwaitedEvents> awaited_ = std::make_shared<AwaitedEvents>();
   std::list<std::weak_ptr<PendingAnswer>> unanswered_;  ///< on the session's thread
+  /// The ids of the containers whose creates are under way, by sandbox and name; on the session's thread.
+  std::map<std::pair<std::string, std::string>, std::string> creating_;
   mutable Mutex mutex_;
   std::vector<std::string> plugins_ TOPOLET_GUARDED_BY(mutex_);
   Session session_;

@@ -127,8 +127,8 @@ lens::PodEvent event_of(const std::string& container_id) {
   return event;
 }
 
-std::string create_request() {
-  lens::PodEvent event = event_of("c1");
+std::string create_request(const std::string& container_id = "c1") {
+  lens::PodEvent event = event_of(container_id);
   lens::Resources& resources = *event.mutable_container()->mutable_linux()->mutable_resources();
   resources.mutable_cpu()->mutable_shares()->set_value(2048);
   resources.mutable_cpu()->mutable_quota_us()->set_value(200000);
@@ -250,6 +250,14 @@ TEST_F(NriFrontTest, TakesACreateThatIsStoppedForRefused) {
   std::future<Outcome> outcome = admit_create();
   EXPECT_TRUE(tell("StopContainer", "c1"));
   EXPECT_EQ(wait_for(outcome).kind, Outcome::Kind::kRefused);
+}
+
+TEST_F(NriFrontTest, TakesACreateForRefusedWhoseContainerIsCreatedAgain) {
+  connect();
+  std::future<Outcome> outcome = admit_create();
+  runtime_.send_call("CreateContainer", create_request("c2"));
+  EXPECT_EQ(wait_for(outcome).kind, Outcome::Kind::kRefused);
+  EXPECT_EQ(engine_.creates.take()->container_id(), "c2");
 }
 
 TEST_F(NriFrontTest, KnowsNothingOfACreateWhoseConnectionIsLost) {
