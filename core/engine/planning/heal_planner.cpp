@@ -187,6 +187,33 @@ bool HealPlanner::leaves_others_as_well_off(const Allocation& before, const plac
   });
 }
 
+/// Returns true if all that is gained are caches, and newcomers lose as much by it: for half of the sizes that
+/// exclusive containers have, there is a cache with room now, and would be none any more. On a full machine each
+/// newcomer would come to what was left behind, and be moved itself later.
+bool HealPlanner::takes_room_of_newcomers(const Allocation& before, const placement::Decision& decision,
+                                          const PlaceCost& now, const PlaceCost& then) const {
+  if (!before.is_exclusive() || then.nodes < now.nodes || then.distance < now.distance || then.remote < now.remote)
+    return false;
+  const auto most_in_one = [this](const CpuSet& free) {
+    std::size_t most = 0;
+    for (const CpuSet& cache : placer_.topology()->l3s) most = std::max(most, (cache & free).size());
+    return most;
+  };
+  const CpuSet& pool = ledger_.pool();
+  const std::size_t room = most_in_one(pool);
+  const std::size_t left =
+      most_in_one((pool | before.dedicated_cpus()) - decision.placement.cpus - decision.placement.withheld);
+  std::size_t others = 0;
+  std::size_t without_room = 0;
+  for (const auto& [key, allocation] : ledger_.allocations()) {
+    if (key == before.workload.key || !allocation.is_exclusive() || allocation.is_kept()) continue;
+    const std::size_t size = allocation.dedicated_cpus().size();
+    ++others;
+    if (size <= room && size > left) ++without_room;
+  }
+  return without_room > 0 && 2 * without_room >= others;
+}
+
 Placer::Constraints HealPlanner::constraints_for(const Allocation& before) const {
   Placer::Constraints constraints;
   constraints.occasion = placement::Occasion::kMove;
@@ -217,6 +244,7 @@ BetterPlace HealPlanner::plan_heal(const Allocation& before) const {
   const PlaceCost cost_now = cost_of(topology, before);
   const PlaceCost cost_then = cost_of(topology, before, decision);
   if (cost_then >= cost_now || cost_then.remote > cost_now.remote || leaves_pod(before, workload, decision)) return {};
+  if (takes_room_of_newcomers(before, decision, cost_now, cost_then)) return {};
   if (!rebalance_planner_.leaves_others_cpus(before, plan) || !leaves_others_as_well_off(before, decision)) return {};
   // Where the machine does not tell all devices, only the policies know how far away they would be.
   const bool are_devices_known =

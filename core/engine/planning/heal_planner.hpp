@@ -44,6 +44,8 @@ class HealPlanner {
   Placer::Constraints constraints_for(const Allocation& before) const;
   bool leaves_pod(const Allocation& before, const placement::Workload& workload,
                   const placement::Decision& decision) const;
+  bool takes_room_of_newcomers(const Allocation& before, const placement::Decision& decision, const PlaceCost& now,
+                               const PlaceCost& then) const;
   bool leaves_others_as_well_off(const Allocation& before, const placement::Decision& decision) const;
 
   const Ledger& ledger_;
