@@ -329,8 +329,12 @@ std::chrono::milliseconds Mover::late_update_time(const std::string& container_i
 
 CpuSet Mover::whereabouts(const std::string& container_id) const {
   const std::optional<CpuSet> observed = deps_.cpusets.container_cpus(container_id);
-  if (!observed || late_update_time(container_id, *observed).count() > 0) return footprints_.of(container_id);
+  if (!observed || late_update_time(container_id).count() > 0) return footprints_.of(container_id);
   return *observed | footprints_.told(container_id);
+}
+
+std::chrono::milliseconds Mover::late_update_time(const std::string& container_id) const {
+  return late_update_time(container_id, deps_.cpusets.container_cpus(container_id).value_or(CpuSet()));
 }
 
 ApplyResult Mover::note_failed(const Allocation& allocation, const ContainerCpuset& target, const Error& error) {

@@ -75,6 +75,8 @@ class Mover final : public Observer {
   /// Returns the same for one that waits for others before it is told anything new: what this daemon has told it, and
   /// where the kernel shows it, unless an update of an earlier run may still bring it elsewhere.
   CpuSet whereabouts(const std::string& container_id) const;
+  /// Returns how much longer such an update may come; not above 0: it does not.
+  std::chrono::milliseconds late_update_time(const std::string& container_id) const;
   /// Somebody else's operation sends the container a set, which sendable() has returned just now.
   void note_sent(const std::string& container_id, const ContainerCpuset& set) {
     footprints_.add(container_id, set.cpus);

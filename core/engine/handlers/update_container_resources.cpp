@@ -145,6 +145,8 @@ void UpdateContainerResources::wait_for_neighbours() {
 
 /// Some have not left in time that could have stayed where they are: they do stay there, and it is decided anew.
 void UpdateContainerResources::place_without_moves(const std::string& why) {
+  if (const auto left = deps_.mover.late_update_time(container_id_); left.count() > 0)
+    return deps_.loop.after(left, [self = shared_from_this(), why] { self->place_without_moves(why); });
   may_make_room_ = false;
   deps_.committer.commit(
       event::MoveWithdrawn{before_.workload.key, "other containers did not make room in time: " + why});
