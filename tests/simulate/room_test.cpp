@@ -166,6 +166,20 @@ TEST_F(MadeRoom, KeepsThePodTogether) {
   EXPECT_EQ(node.guaranteed("three", 3).cpus.to_string(), "6-7,14");
 }
 
+/// As the kubelet does, it says with the sandbox what the pod requests.
+TEST_F(MadeRoom, MovesPodsThatSayWhatTheyRequest) {
+  SimulatedNode node(kTwoNodes, with({"--placement.heal=all"}));
+  create(node, "four", 4, "{}");
+  node.apply(R"({"op":"run_pod","pod":"two","name":"two","qos":"guaranteed","cpu_request_milli":2000,)"
+             R"("cpu_limit_milli":2000,"memory_request":1048576,"memory_limit":1048576})");
+  node.apply(R"({"op":"create","pod":"two","container":"main","cpu_request_milli":2000,"cpu_limit_milli":2000,)"
+             R"("memory_request":1048576,"memory_limit":1048576})");
+  node.guaranteed("six", 6);
+  ASSERT_EQ(runs_on(node, "two"), "4-5");
+  EXPECT_EQ(node.guaranteed("three", 3).cpus.to_string(), "4-6");
+  EXPECT_EQ(runs_on(node, "two"), "14-15");
+}
+
 TEST_F(MadeRoom, IsMadeForOneThatGrows) {
   SimulatedNode node(kTwoNodes, with({"--placement.heal=all"}));
   fill(node);

@@ -119,12 +119,15 @@ std::optional<Move> RoomPlanner::Search::plan_move(const RoomTries& tries, const
     if (constraints.among.empty()) return std::nullopt;
   }
   placement::Workload workload = before.workload;
-  workload.pod_nodes = ledger_.nodes_of_pod(workload.key.pod_uid, workload.key.sandbox_id);
+  const bool may_leave = !stays_inside_nodes && resident.may_leave_nodes;
+  workload.pod_nodes = may_leave ? NodeSet() : ledger_.nodes_of_pod(workload.key.pod_uid, workload.key.sandbox_id);
   Plan plan = placer_.plan(trial, workload, constraints);
   placement::Decision& decision = plan.decision;
   placement::Placement& placement = decision.placement;
   const bool is_as_asked = !decision.denied && !decision.conflict && !decision.unpinned && plan.moves.empty() &&
                            decision.lost_votes.empty() && decision.verdicts.dropped.empty();
+  // Where policies keep pods together, those that are still to come belong here.
+  if (decision.pod_scope && !decision.nodes.is_subset_of(resident.nodes)) return std::nullopt;
   const bool has_as_many = placement.mode == placement::Mode::kExclusive &&
                            placement.cpus.size() == before.placement.cpus.size() &&
                            placement.withheld.size() >= before.placement.withheld.size();

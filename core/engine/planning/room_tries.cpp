@@ -62,17 +62,6 @@ RoomTries::RoomTries(const Ledger& ledger, const Placer& placer, std::chrono::mi
   promised_ = promised_nodes(ledger_, placer_.rules(), wanted_.key.sandbox_id);
 }
 
-/// Containers of one pod stay together: also where nobody has told topolet to place them by their pod.
-bool RoomTries::is_bound_to_pod(const placement::ContainerKey& key) const {
-  const auto& allocations = ledger_.allocations();
-  for (auto it = allocations.lower_bound({key.pod_uid, "", 0, ""}); it != allocations.end(); ++it) {
-    const placement::ContainerKey& other = it->first;
-    if (other.pod_uid != key.pod_uid) break;
-    if (other != key && other.sandbox_id == key.sandbox_id && !it->second.is_kept()) return true;
-  }
-  return !ledger_.nodes_of_pod(key.pod_uid, key.sandbox_id).empty();
-}
-
 /// Whoever may move, by key.
 void RoomTries::collect_residents(std::chrono::milliseconds now) {
   const placement::PlacementRules& rules = placer_.rules();
@@ -87,7 +76,8 @@ void RoomTries::collect_residents(std::chrono::milliseconds now) {
     resident.size = resident.held.size();
     resident.nodes = topology_.nodes_of(allocation.placement.cpus);
     resident.caches = count_caches(topology_, allocation.placement.cpus);
-    resident.may_leave_nodes = rules.make_room == placement::MakeRoomRule::kAll && !is_bound_to_pod(key) &&
+    // Containers of one pod stay together: also where nobody has told topolet to place them by their pod.
+    resident.may_leave_nodes = rules.make_room == placement::MakeRoomRule::kAll && ledger_.is_alone_in_pod(key) &&
                                may_leave_its_nodes(allocation, rules);
     residents_.push_back(std::move(resident));
   }

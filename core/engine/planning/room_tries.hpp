@@ -78,7 +78,6 @@ class RoomTries {
 
  private:
   void collect_residents(std::chrono::milliseconds now);
-  bool is_bound_to_pod(const placement::ContainerKey& key) const;
   void add_tries_on_nodes(const placement::Candidate& place, std::vector<RoomTry>& tries) const;
   void add_tries_in_cache(const CpuSet& cache, std::vector<RoomTry>& tries) const;
   bool misses_zone(const NodeSet& nodes) const { return wanted_.zone && !nodes.is_subset_of(*wanted_.zone); }

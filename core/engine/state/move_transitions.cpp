@@ -99,6 +99,7 @@ void MoveTransitions::apply_moves_of(const Plan& plan, const placement::Containe
     if (move.cause == MoveCause::kRoom && before != nullptr) {
       after.moved_from = place_of(*before);
       after.moved_from->newcomer = newcomer;
+      move_pod(move.workload, move.decision.nodes);
     }
     draft_.put(std::move(after), audit_of(move.decision, AuditEvent::kReplaced));
   }
@@ -170,7 +171,7 @@ void MoveTransitions::withdraw(const event::MoveWithdrawn& event) {
   if (from.demand) before.workload.demand = *from.demand;
   // Those that it had left to others before, and has not left yet.
   before.vacating_alone -= before.dedicated_cpus();
-  if (!from.newcomer && !from.demand) move_pod(now->workload, from.nodes);
+  if (!from.demand) move_pod(now->workload, from.nodes);
   // One that is resized is told its new CPUs when the others have left.
   revert(Allocation(*now), before, event.reason, /*may_be_there=*/!from.demand);
 }
