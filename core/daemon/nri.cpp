@@ -1,6 +1,7 @@
 // The daemon's part that speaks NRI with the runtime: as the front end, or as a guard that hears who else sets CPUs.
 #include <utility>
 
+#include "core/base/log.hpp"
 #include "core/daemon/daemon.hpp"
 
 namespace topolet::daemon {

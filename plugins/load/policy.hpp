@@ -36,6 +36,8 @@ class Policy {
 
   Policy(const sdk::Options& options, const sdk::Host& host);
 
+  /// It has the host measure.
+  topolet_reads reads() const { return {sizeof(topolet_reads), TOPOLET_READS_LOAD, {}, {}}; }
   void score(const topolet_request& request, sdk::Scores& scores) const;
   void pick(const topolet_pick_request& asked, sdk::Picks& picks) const;
   std::uint32_t interval_ms() const { return kTickMs; }

@@ -188,6 +188,9 @@ TEST_F(MigrationTest, BringsAnAllocationOfVersionSixteenThatWasNeverMoved) {
   Allocation expected = stored_allocation();
   expected.last_move.reset();
   expected.overruled->plugin.clear();
+  expected.placement.added.memory_policy.reset();
+  expected.placement.added.scheduler.reset();
+  expected.placement.added.io_priority.reset();
   expected.shares_pool_row = false;
   expected.mems_to_keep = {};
   expected.widening.reset();

@@ -147,7 +147,7 @@ struct Transition {
 
   bool is_nothing() const {
     return changes.empty() && recorded_events.empty() && pods.empty() && capacities.empty() && !recent_sizes &&
-           repeated.empty() && !inventory && !writes_pool && !topology && !setup;
+           repeated.empty() && !inventory && !writes_pool && !topology && !setup && !besteffort;
   }
 };
 
