@@ -222,12 +222,11 @@ const void* capability_of(const topolet_instance& instance, std::string_view id)
   return given;
 }
 
-/// The word behind struct_size, which is reserved except in one struct.
+/// What is reserved of the word behind struct_size: nothing in one struct, and in another one all but the flags.
 std::uint32_t reserved_of(const void* given, std::string_view id) {
-  std::uint32_t reserved = 0;
-  if (id != TOPOLET_TICK_ID)
-    std::memcpy(&reserved, static_cast<const char*>(given) + sizeof(reserved), sizeof(reserved));
-  return reserved;
+  std::uint32_t word = 0;
+  if (id != TOPOLET_TICK_ID) std::memcpy(&word, static_cast<const char*>(given) + sizeof(word), sizeof(word));
+  return id == TOPOLET_READS_ID ? word & ~TOPOLET_READS_LOAD : word;
 }
 
 MaybeMismatch judge_capability(const topolet_instance& instance, const char* id, std::size_t least_bytes) {

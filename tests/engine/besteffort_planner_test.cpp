@@ -146,10 +146,8 @@ TEST_F(BestEffortPlannerTest, NobodyIsLeftWithoutCpus) {
   const CpuSet narrowed = cpus_of("x");
   ASSERT_EQ(narrowed.size(), 2U);
   // Another one gets just these alone.
-  Allocation exclusive = asking("e", 2000, narrowed);
-  exclusive.placement.mode = placement::Mode::kExclusive;
-  exclusive.within = {};
-  ledger_.assume(exclusive);
+  ledger_.apply(compute_transition(ledger_, {}, seconds(1'000'001),
+                                   event::CreateAdmitted{guaranteed("e", 2), exclusive_on(narrowed)}));
   EXPECT_EQ(cpus_of("x").to_string(), (CpuSet::range(0, 7) - narrowed).to_string());
   ASSERT_TRUE(step()) << "the next step is of the pool as it is then";
   EXPECT_EQ(cpus_of("x").size(), 2U);

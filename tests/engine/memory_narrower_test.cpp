@@ -246,40 +246,6 @@ TEST(MemoryNodes, GrowFirstWhereMemoryIsMoved) {
   EXPECT_TRUE(moved(bound, {1}).mems_to_keep.empty());
 }
 
-/// Binds all memory to node 1.
-class BindingPolicy : public LeastAskedPolicy {
- public:
-  Result<placement::Adjustment> adjust(const placement::PolicyRequest& /*request*/,
-                                       const placement::ChosenPlacement& /*chosen*/) override {
-    placement::Adjustment adjustment;
-    adjustment.mems = NodeSet{1};
-    return adjustment;
-  }
-};
-
-TEST_F(MemoryNarrowerTest, LeavesAContainerThatIsFoundItsMemoryNodesAtFirst) {
-  placer_ = Placer({topology_, placement::make_candidates(*topology_, topology_->allowed), rules_,
-                    [](const auto& request, const placement::PlacementRules& rules) {
-                      return decide(*request, rules, {{.policy = std::make_shared<BindingPolicy>()}});
-                    }});
-  begin_with({});
-  runtime_.tell_only_processes();
-  runtime_.put(pod_of("a").sandbox);
-  runtime_.put("c-a", {.pid = 1, .cpus = CpuSet::range(0, 7)});
-  kernel_.run_in(1, "/kubepods/pod/c-a",
-                 {{"cpuset.cpus.effective", "0-7"}, {"cpuset.mems", "0"}, {"memory.numa_stat", "anon N0=8192"}});
-  reconciler_->run([](const Status&) {});
-  loop_.advance(std::chrono::seconds(1));
-  const Allocation* found = committer_->ledger().find_by_container("c-a");
-  ASSERT_NE(found, nullptr);
-  EXPECT_EQ(found->placement.mems, (NodeSet{0, 1}));
-  EXPECT_EQ(found->mems_to_keep, NodeSet{1});
-  check();
-  ASSERT_EQ(writes_.size(), 1U) << "its memory moves apart";
-  end_write();
-  EXPECT_EQ(mems_in_kernel("a"), "1");
-}
-
 /// Where its memory is to be, and what it is to keep in the end, when it is found.
 TEST(GrowingMemoryNodes, ComeFirstForAContainerThatIsFound) {
   placement::PlacementRules rules;

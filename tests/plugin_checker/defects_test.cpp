@@ -137,7 +137,7 @@ TEST_P(DefectivePlugin, IsFoundByACaseThatSaysWhatIsWrong) {
   if (is_hidden_here(defect.plugin)) GTEST_SKIP() << "it needs several CPUs, or root";
   std::ostringstream out;
   check_plugin({.file = std::string(TOPOLET_DEFECT_DIR) + '/' + defect.plugin + ".so",
-                .requests = 20,
+                .requests = 60,
                 .time_limit = std::chrono::seconds(300),
                 .only_case = defect.found_by,
                 .json = true},

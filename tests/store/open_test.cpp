@@ -249,7 +249,7 @@ TEST_F(OpenTest, LeavesTheLogOfANewerSchemaAlone) {
   const std::string before = bytes_of(file());
   const std::string log = bytes_of(file().string() + "-wal");
   ASSERT_FALSE(log.empty());
-  EXPECT_THAT(message(try_open()), ::testing::HasSubstr("schema version 19"));
+  EXPECT_THAT(message(try_open()), ::testing::HasSubstr("schema version 21"));
   EXPECT_EQ(bytes_of(file()), before);
   EXPECT_EQ(bytes_of(file().string() + "-wal"), log);
 }
