@@ -255,7 +255,10 @@ std::vector<Wrong> wrong_machines() {
 std::vector<Wrong> wrong_plugins() {
   const std::map<std::string, std::string> broken = {{"plugin-dir", kBroken}};
   return {
-      {"NoSuchPlugin", {}, plugin("ghost"), {"conf:8: plugin ghost: ", "there are: foreign-zone, gpu, load, numa, smt"}},
+      {"NoSuchPlugin",
+       {},
+       plugin("ghost"),
+       {"conf:8: plugin ghost: ", "there are: foreign-zone, gpu, load, numa, smt"}},
       {"NoPluginDir", {{"plugin-dir", "@/none"}}, plugin("numa"), {"plugin numa: plugin-dir @/none"}},
       {"PluginDirIsEverybodys",
        {{"plugin-dir", "@/plugins"}},
