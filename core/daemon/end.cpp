@@ -79,13 +79,14 @@ bool Daemon::hand_over(Successor& successor, const std::function<void()>& releas
   notify_status(fmt::format("process {} takes over", successor.process()));
   move_clients();
   if (listener_) proxy_->forward_to("unix://" + options_.listen);
-  if (nri_front_) sockets_.nri = nri_front_->release(kLongestNri);
-  if (nri_guard_) sockets_.nri = nri_guard_->release(kLongestNri);
+  if (nri_front_ && successor.wants_nri()) sockets_.nri = nri_front_->release(kLongestNri);
   if (!proxy_->wait_for_core(kLongestEnd)) {
     log_->warn("some calls did not end within {} s; what they did is read from the runtime", kLongestEnd.count());
   }
   // The engine answers this after it has processed the last answers.
   static_cast<void>(engine_->summary(kLongestEnd));
+  // Not before the creates under way have ended, which wait for the guard.
+  if (nri_guard_ && successor.wants_nri()) sockets_.nri = nri_guard_->release(kLongestNri);
   if (listener_) listener_->disown_file();
   control_->disown_file();
   if (hands_watch_over) watch_server_->disown_file();

@@ -26,7 +26,7 @@ using nlohmann::json;
 /// The version of the messages between the two processes.
 constexpr int kProtocol = 1;
 constexpr std::size_t kMaxMessageBytes = 16 << 10;
-constexpr std::size_t kMaxDescriptors = 8;
+constexpr std::size_t kMaxDescriptors = 16;
 /// The other process has nothing to do before it answers.
 constexpr std::chrono::seconds kPrompt{5};
 /// It brings calls to an end and closes its database.
@@ -38,6 +38,7 @@ struct Message {
 };
 
 bool send_message(int connection, const json& content, const std::vector<int>& descriptors = {}) {
+  if (descriptors.size() > kMaxDescriptors) return false;
   // Text that is not UTF-8, such as a path, is sent with question marks.
   std::string line = content.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
   iovec bytes{line.data(), line.size()};
@@ -135,6 +136,8 @@ bool has_ended(int connection) {
 constexpr const char* kWatchOption = "daemon.watch";
 /// That who asks takes the locks of the runtime, and of who answers, how many there are.
 constexpr const char* kRuntimeLocks = "runtime-locks";
+/// That who asks goes on with the connection to the runtime's NRI.
+constexpr const char* kTakesNri = "takes-nri";
 
 json describe(const config::DaemonOptions& options) {
   return {{"daemon.listen", options.listen},
@@ -223,6 +226,7 @@ Result<std::optional<Predecessor>> Predecessor::ask(const config::DaemonOptions&
   json request = describe(options);
   request["take-over"] = kProtocol;
   request[kRuntimeLocks] = true;
+  request[kTakesNri] = true;
   if (!options.watch.empty()) request[kWatchOption] = options.watch;
   if (!send_message(connection.get(), request)) return std::optional<Predecessor>();
   Result<Message> answer = receive_message(connection.get(), kHandOver);
@@ -273,6 +277,7 @@ Status Successor::read_request(const config::DaemonOptions& options) {
   }
   wants_watch_ = !options.watch.empty() && text_in(request->content, kWatchOption) == options.watch;
   wants_runtime_locks_ = is_true_in(request->content, kRuntimeLocks);
+  wants_nri_ = is_true_in(request->content, kTakesNri);
   const json ours = describe(options);
   for (const auto& [option, value] : ours.items()) {
     const std::string theirs = text_in(request->content, option);
@@ -298,7 +303,7 @@ bool Successor::hand_over(const HandedOver& sockets) {
   }
   UniqueFd unread;
   // Without it the other process connects anew.
-  if (sockets.nri && !add_nri(*sockets.nri, content, descriptors, unread)) content.erase("nri");
+  if (sockets.nri && wants_nri_ && !add_nri(*sockets.nri, content, descriptors, unread)) content.erase("nri");
   return send_message(connection_.get(), content, descriptors);
 }
 

@@ -73,6 +73,7 @@ class Successor {
   bool wants_watch() const { return wants_watch_; }
   /// Earlier versions take no more descriptors than they know of.
   bool wants_runtime_locks() const { return wants_runtime_locks_; }
+  bool wants_nri() const { return wants_nri_; }
   /// False if it has gone.
   bool hand_over(const HandedOver& sockets);
   /// False if it ends before, or takes too long.
@@ -84,6 +85,7 @@ class Successor {
   pid_t process_;
   bool wants_watch_ = false;
   bool wants_runtime_locks_ = false;
+  bool wants_nri_ = false;
   UniqueFd nri_plugin_;
 };
 

@@ -172,6 +172,36 @@ TEST_F(TakeOverWords, TheLocksOfTheRuntimeGoToWhoeverAsksForThem) {
   }
 }
 
+/// With all that there can be besides.
+TEST_F(TakeOverWords, TheConnectionToTheRuntimesNriGoesToWhoeverAsksForIt) {
+  auto socket = TakeOverSocket::open(take_over_path(options_));
+  ASSERT_TRUE(socket);
+  auto asked = std::async(std::launch::async, [&] { return Predecessor::ask(options_); });
+  pollfd wait{(*socket)->fd(), POLLIN, 0};
+  ASSERT_EQ(::poll(&wait, 1, -1), 1);
+  std::optional<Successor> successor = (*socket)->accept();
+  ASSERT_TRUE(successor);
+  ASSERT_TRUE(successor->read_request(options_));
+  EXPECT_TRUE(successor->wants_nri());
+  const auto any = [] { return UniqueFd(::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0)); };
+  HandedOver sockets{{any(), any()}, {any(), any()}, {any(), any()}};
+  for (int lock = 0; lock < 2; ++lock) sockets.runtime_locks.push_back(any());
+  const nri::RuntimeFacts runtime{"containerd", "v2.4.2", "v0.12.3", std::chrono::milliseconds(2000)};
+  sockets.nri.emplace();
+  sockets.nri->connection = {any(), std::string("a\0\xff", 3), 7};
+  sockets.nri->runtime = runtime;
+  ASSERT_TRUE(successor->hand_over(sockets));
+  auto predecessor = asked.get();
+  ASSERT_TRUE(predecessor && *predecessor);
+  const HandedOver taken = (*predecessor)->take_sockets();
+  EXPECT_EQ(taken.runtime_locks.size(), 2U);
+  ASSERT_TRUE(taken.nri);
+  EXPECT_TRUE(taken.nri->connection.socket);
+  EXPECT_EQ(taken.nri->connection.unread, std::string("a\0\xff", 3));
+  EXPECT_EQ(taken.nri->connection.next_call, 7U);
+  EXPECT_EQ(taken.nri->runtime, runtime);
+}
+
 TEST_F(TakeOverWords, NobodyIsWaitedForWhoDoesNotSayThatItServes) {
   for (const char* words : {R"({"serving":"yes"})"
                             "\n",

@@ -67,6 +67,13 @@ static int32_t hear_score_error(const topolet_score_sink* sink, topolet_str mess
   return TOPOLET_OK;
 }
 
+static int32_t hear_code(const topolet_score_sink* sink, uint32_t candidate, topolet_str code) {
+  (void)sink;
+  CHECK(candidate < kCandidates, "gave a code for candidate %u", candidate);
+  hear("code", code);
+  return TOPOLET_OK;
+}
+
 static int32_t hear_set(const topolet_pick_sink* sink, topolet_set cpus) {
   const uint64_t usable = *(const uint64_t*)sink->context;
   for (size_t i = 0; i < cpus.count; ++i) {
@@ -127,7 +134,7 @@ static const void* capability(const topolet_instance* instance, const char* id) 
 static void ask(const topolet_instance* instance, const topolet_request* request) {
   const topolet_score* score = (const topolet_score*)capability(instance, TOPOLET_SCORE_ID);
   if (score != NULL) {
-    const topolet_score_sink sink = {sizeof(sink), 0, NULL, hear_score, hear_score_error, NULL};
+    const topolet_score_sink sink = {sizeof(sink), 0, NULL, hear_score, hear_score_error, hear_code};
     CHECK(score->score(instance, request, &sink) == TOPOLET_OK, "score()");
   }
   const topolet_pick* pick = (const topolet_pick*)capability(instance, TOPOLET_PICK_ID);
@@ -136,7 +143,7 @@ static void ask(const topolet_instance* instance, const topolet_request* request
     const topolet_pick_request what = {sizeof(what), 0, request, {&usable, 1}, {NULL, 0}, request->exclusive_cpus, 0};
     const topolet_pick_sink sink = {sizeof(sink), 0,           &usable,     hear_set,    hear_set,
                                     hear_order,   hear_reason, hear_reason, hear_reason, hear_share,
-                                    hear_reason,  NULL,        NULL,        NULL};
+                                    hear_reason,  hear_reason, NULL,        NULL};
     CHECK(pick->pick(instance, &what, &sink) == TOPOLET_OK, "pick()");
   }
   CHECK(capability(instance, "topolet.no-such-capability/1") == NULL, "has a capability that does not exist");
