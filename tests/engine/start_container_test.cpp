@@ -265,6 +265,11 @@ class WaitingStartTest : public HandlerTest {
   static constexpr std::int64_t kOwn = 1077;
   static constexpr std::int64_t kNeighbour = 1088;
 
+  ~WaitingStartTest() override {
+    // Who waits for an outcome keeps its operation.
+    for (const auto& operation : started_) operation->outcome = nullptr;
+  }
+
   /// `a` is created on CPU 0, which `b` is to leave, whose update the runtime does not carry out.
   void begin_beside_b() {
     begin({shared("b")});
@@ -284,6 +289,7 @@ class WaitingStartTest : public HandlerTest {
   }
   std::shared_ptr<WaitingStart> start() {
     auto operation = std::make_shared<WaitingStart>("c-a", kOwn);
+    started_.push_back(operation);
     StartContainer::handle(deps(), operation);
     loop_.run();
     return operation;
