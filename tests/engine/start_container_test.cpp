@@ -295,6 +295,9 @@ class WaitingStartTest : public HandlerTest {
     return operation;
   }
   std::string cpus_of(std::int64_t pid) { return read_cpus(kernel_.directory_of(pid)).value_or(CpuSet()).to_string(); }
+
+ private:
+  std::vector<std::shared_ptr<WaitingStart>> started_;
 };
 
 TEST_F(WaitingStartTest, HasTheKernelMoveWhoIsOnItsCpus) {

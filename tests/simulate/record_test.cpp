@@ -123,7 +123,6 @@ TEST(Record, HasTheLoadThatTicksAreShown) {
   }
   const std::string record = run.text();
   EXPECT_GE(lines_with(record, "measured").size(), 1U);
-  EXPECT_THAT(record, HasSubstr("shared CPUs of node")) << "one is asked to leave";
   const replay::ReplayResult result = run.replay();
   EXPECT_EQ(first_difference(result), "");
   EXPECT_GE(result.ticks, 10U);
