@@ -189,7 +189,6 @@ TEST(Manners, ListNothingWithoutAComplaint) {
                                                {"at", "now"},
                                                {"nodes"},
                                                {"map"},
-                                               {"top"},
                                                {"moves"},
                                                {"denials"},
                                                {"denials", "--by", "plugin"},
