@@ -62,6 +62,8 @@ class TakeOverWords : public ::testing::Test {
     const auto listening = cri::listen_on(take_over_path(options_), {.mode = 0600});
     EXPECT_TRUE(listening);
     auto answered = std::async(std::launch::async, [&] {
+      pollfd wait{listening->get(), POLLIN, 0};
+      EXPECT_EQ(::poll(&wait, 1, -1), 1);
       UniqueFd asking(::accept4(listening->get(), nullptr, nullptr, SOCK_CLOEXEC));
       EXPECT_GT(::send(asking.get(), words.data(), words.size(), MSG_NOSIGNAL), 0);
       // Until it has made up its mind.
