@@ -15,6 +15,7 @@
 
 #include "core/base/log.hpp"
 #include "core/base/text.hpp"
+#include "core/config/nri_decision_time.hpp"
 #include "core/cri/messages/intercepted_methods.hpp"
 #include "core/cri/messages/shown_status.hpp"
 #include "core/cri/socket/descriptor_limit.hpp"
@@ -35,18 +36,12 @@
 namespace topolet::daemon {
 namespace {
 
-/// The time that the operator waits for the engine.
-constexpr std::chrono::seconds kPatience{5};
-/// Less than the command waits for.
-constexpr std::chrono::seconds kHealPatience{25};
 /// Pods that start with topoletd read from the same disk.
 constexpr std::chrono::seconds kCheckAfter{30};
 /// The age that the line in `systemctl status` may have.
 constexpr std::chrono::milliseconds kStatusAge{2000};
 /// The time that the line waits for the engine, which has answered just before.
 constexpr std::chrono::seconds kStatusPatience{1};
-/// Half of what a runtime waits for an answer over NRI, unless it is configured otherwise.
-constexpr std::chrono::milliseconds kNriDecisionTime{1000};
 constexpr const char* kCgroupRoot = "/sys/fs/cgroup";
 
 std::string read_boot_id() {
@@ -237,8 +232,9 @@ Status Daemon::create_plugins(const plugin::LoadedConfig& setup) {
   plugins_ = std::make_unique<plugin::RunningPlugins>(
       plugin::PolicyThread::Options{
           .deadline = setup.config.options.placement.deadline,
-          .decision_time = is_nri_front() ? std::min(setup.config.options.placement.decision_time, kNriDecisionTime)
-                                          : setup.config.options.placement.decision_time,
+          .decision_time = is_nri_front()
+                               ? std::min(setup.config.options.placement.decision_time, config::kNriDecisionTime)
+                               : setup.config.options.placement.decision_time,
           .clock = recorder_ ? recorder_->clock() : Clock(),
           .log = log_,
           .on_quarantine = [audit = audit_outlet_](const auto& plugin,
@@ -479,43 +475,6 @@ Result<Daemon::ReloadResult> Daemon::apply_config(const config::RawConfig& raw) 
   for (const config::PluginOptions& plugin : setup.config.options.plugins) reloaded.plugins.push_back(plugin.name);
   restart_needed_.set(reloaded.restart_needed);
   return reloaded;
-}
-
-Status Daemon::set_capacity(const control::v1::SetCapacityRequest& request,
-                            control::v1::SetCapacityResponse& response) {
-  if (request.has_milli() && request.source() == engine::kMeasuredSource) {
-    return Error{Code::kInvalidArgument,
-                 fmt::format("'{}' is the source of what topoletd measures itself; name another", request.source())};
-  }
-  engine::Engine::CapacityRequest asked{.node = request.node(), .source = request.source()};
-  if (request.has_milli()) asked.milli = request.milli();
-  asked.until = std::chrono::milliseconds(request.until_ms());
-  const auto set = engine_->set_capacity(std::move(asked), kPatience);
-  if (!set) return set.error();
-  response.set_milli(set->milli);
-  response.set_nominal_milli(set->nominal_milli);
-  response.set_was_told(set->was_told);
-  return {};
-}
-
-Status Daemon::heal(const control::v1::HealRequest& request, control::v1::HealResponse& response) {
-  const auto healed = engine_->heal(request.dry_run(), kHealPatience);
-  if (!healed) return healed.error();
-  for (const engine::HealReport::Moved& moved : healed->moved) {
-    control::v1::HealResponse::Moved& told = *response.add_moved();
-    told.set_container(moved.container);
-    told.set_from_cpus(moved.from.to_string());
-    told.set_to_cpus(moved.to.to_string());
-    told.set_from_nodes(moved.from_nodes.to_string());
-    told.set_to_nodes(moved.to_nodes.to_string());
-    told.set_reason(moved.reason);
-  }
-  for (const engine::HealReport::Left& left : healed->left) {
-    control::v1::HealResponse::Left& told = *response.add_left();
-    told.set_container(left.container);
-    told.set_why(left.why);
-  }
-  return {};
 }
 
 }  // namespace topolet::daemon

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "core/base/clock.hpp"
+#include "core/config/nri_decision_time.hpp"
 #include "core/plugin/guard/crash_log.hpp"
 #include "core/plugin/host/check_annotations.hpp"
 #include "core/plugin/host/inspect_plugins.hpp"
@@ -38,14 +39,13 @@ void check_plugin_dir(Report& report) {
 }
 
 void check_times(Report& report) {
-  constexpr std::chrono::seconds kNriDecisionTime{1};
   const config::PlacementOptions& placement = report.options().placement;
-  if (report.options().daemon.front == config::Front::kNri && placement.decision_time > kNriDecisionTime) {
+  if (report.options().daemon.front == config::Front::kNri && placement.decision_time > config::kNriDecisionTime) {
     report.warning(
         "placement.decision-ms",
         fmt::format("{} is taken as {}: with daemon.front = nri the runtime waits for two seconds in all, and "
                     "not at all for a plugin that was late",
-                    placement.decision_time.count(), std::chrono::milliseconds(kNriDecisionTime).count()));
+                    placement.decision_time.count(), config::kNriDecisionTime.count()));
   }
   if (placement.decision_time >= placement.deadline) return;
   report.warning(

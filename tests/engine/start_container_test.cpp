@@ -270,8 +270,9 @@ class WaitingStartTest : public HandlerTest {
     for (const auto& operation : started_) operation->outcome = nullptr;
   }
 
-  /// `a` is created on CPU 0, which `b` is to leave, whose update the runtime does not carry out.
-  void begin_beside_b() {
+  /// `a` is created on CPU 0, which `b` is to leave, whose update the runtime does not carry out. `before_create`
+  /// happens just before that.
+  void begin_beside_b(const std::function<void()>& before_create = [] {}) {
     begin({shared("b")});
     ScriptedRuntime::Container neighbour = container_of("b");
     neighbour.pid = kNeighbour;
@@ -281,6 +282,7 @@ class WaitingStartTest : public HandlerTest {
     loop_.run();
     kernel_.run_settable(kNeighbour, "/kubepods/c-b", CpuSet::range(0, 7));
     runtime_.hold();
+    before_create();
     commit(event::CreateAdmitted{guaranteed("a", 1), exclusive_on({0}), {}, false, {}, "c-a"});
     commit(event::CreateConfirmed{find("a")->workload.key, "c-a", {{0}, {}}});
     mover_->open_created("c-a", {{0}, {}});
@@ -337,11 +339,20 @@ TEST_F(WaitingStartTest, IsRejectedWhereSomebodyStays) {
   EXPECT_EQ(find("a")->phase, Phase::kCreated);
 }
 
-/// What the runtime has in hand may bring it back there.
-TEST_F(WaitingStartTest, WaitsForAnUpdateThatCannotBeChangedAnyMore) {
+/// What the runtime has in hand brings it no further than where it is to be.
+TEST_F(WaitingStartTest, GoesOnBesideAnUpdateThatWasRenewedSince) {
   begin_beside_b();
   mover_->renew("c-b", {CpuSet::range(0, 7), {}});
-  EXPECT_TRUE(start()->outcome) << "what it is to have by now is in the update";
+  EXPECT_TRUE(start()->outcome);
+}
+
+/// What the runtime has in hand may bring it back.
+TEST_F(WaitingStartTest, IsRejectedBesideAnUpdateThatCannotBeChangedAnyMore) {
+  begin_beside_b([this] { mover_->renew("c-b", {CpuSet::range(0, 7), {}}); });
+  const auto started = start();
+  loop_.advance(seconds(2));
+  EXPECT_FALSE(started->outcome);
+  EXPECT_THAT(started->rejected, HasSubstr("cannot start before its CPUs are set"));
 }
 
 }  // namespace
