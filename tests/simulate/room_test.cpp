@@ -253,6 +253,25 @@ TEST_F(MadeRoom, IsNotMadeByOneThatDoesNotLeaveWhateverDaemonHasMovedIt) {
   }
 }
 
+TEST_F(MadeRoom, IsNotMadeForOneThatGrowsByOneThatDoesNotLeaveWhateverDaemonHasMovedIt) {
+  for (const char* at : {"before-answer", "after-answer", "in-flight"}) {
+    for (int calls = 1; calls <= 6; ++calls) {
+      SCOPED_TRACE(fmt::format("{} {}", at, calls));
+      SimulatedNode node(kTwoNodes, with({"--placement.heal=all"}));
+      fill(node);
+      node.apply(R"({"op":"stuck","pod":"two","container":"main"})");
+      node.apply(fmt::format(R"({{"op":"restart","at":"{}","calls":{}}})", at, calls));
+      const OperationResult grown = node.apply(
+          R"({"op":"update","pod":"four","container":"main","cpu_request_milli":7000,"cpu_limit_milli":7000})");
+      node.apply(R"({"op":"clock","advance_s":60})");
+      EXPECT_EQ(grown.outcome, "ok") << grown.reason;
+      EXPECT_EQ(runs_on(node, "four"), "0-3,6-7,14");
+      EXPECT_EQ(runs_on(node, "two"), "4-5");
+      EXPECT_EQ(held_by(node, "two"), "4-5");
+    }
+  }
+}
+
 /// Its kubelet never asks for it again.
 TEST_F(MadeRoom, IsTakenBackWhereTheNewcomerDoesNotCome) {
   SimulatedNode node(kTwoNodes, with({"--placement.heal=all"}));

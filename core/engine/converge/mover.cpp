@@ -247,10 +247,12 @@ std::chrono::milliseconds Mover::late_update_time(const std::string& container_i
   return std::chrono::ceil<std::chrono::milliseconds>(started_at_ + kLateUpdates - deps_.clock.steady());
 }
 
-CpuSet Mover::whereabouts(const std::string& container_id) const {
+void Mover::confirm_whereabouts(const std::string& container_id) {
+  const Allocation* allocation = deps_.committer.ledger().find_by_container(container_id);
   const std::optional<CpuSet> observed = deps_.cpusets.container_cpus(container_id);
-  if (!observed || late_update_time(container_id).count() > 0) return footprints_.of(container_id);
-  return *observed | footprints_.told(container_id);
+  if (allocation == nullptr || !observed || late_update_time(container_id).count() > 0) return;
+  confirm_cpus(container_id, placement::ContainerKey(allocation->workload.key),
+               *observed | footprints_.told(container_id));
 }
 
 std::chrono::milliseconds Mover::late_update_time(const std::string& container_id) const {

@@ -72,9 +72,9 @@ class Mover final : public Observer {
   CpuSet footprint(const std::string& container_id) const { return footprints_.of(container_id); }
   /// The part of it that this daemon has told the container, or has seen it on.
   CpuSet told(const std::string& container_id) const { return footprints_.told(container_id); }
-  /// Returns the same for one that waits for others before it is told anything new: what this daemon has told it, and
-  /// where the kernel shows it, unless an update of an earlier run may still bring it elsewhere.
-  CpuSet whereabouts(const std::string& container_id) const;
+  /// Commits that a container, which waits for others before it is told anything new, has no more CPUs than this daemon
+  /// has told it, and the kernel shows. Nothing while an update of an earlier run may still bring it elsewhere.
+  void confirm_whereabouts(const std::string& container_id);
   /// Returns how much longer such an update may come; not above 0: it does not.
   std::chrono::milliseconds late_update_time(const std::string& container_id) const;
   /// Somebody else's operation sends the container a set, which sendable() has returned just now.

@@ -151,8 +151,7 @@ void UpdateContainerResources::place_without_moves(const std::string& why) {
   deps_.committer.commit(
       event::MoveWithdrawn{before_.workload.key, "other containers did not make room in time: " + why});
   // It has not been told what it was to have. Who goes back there would wait for it, and it waits for them in its turn.
-  const CpuSet may_use = deps_.mover.whereabouts(container_id_);
-  if (!may_use.empty()) deps_.committer.commit(event::Converged{before_.workload.key, may_use}, Urgency::kSoon);
+  deps_.mover.confirm_whereabouts(container_id_);
   withdraw_moves_for_room(deps_, before_.workload, why, [self = shared_from_this()] { self->begin_turn({}); });
 }
 
