@@ -55,7 +55,8 @@ std::vector<Scene> node_move_scenes() {
 std::vector<Scene> cache_move_scenes() {
   std::vector<Scene> scenes;
   for (const auto& [pods_name, pod_sizes] :
-       {std::pair("1, 2, 6 CPUs", "1,2,6:4"), std::pair("2-8 CPUs", "2:3,3,4:3,6:2,8:2")}) {
+       {std::pair("1, 2, 6 CPUs", "1,2,6"), std::pair("1, 2, mostly 6 CPUs", "1,2,6:4"),
+        std::pair("2-8 CPUs", "2:3,3,4:3,6:2,8:2")}) {
     add_all(make_scene("2 x 8 L3 x 8", "pack:2 numa:1 l3:8 core:8 pu:1", pods_name, pod_sizes, 95), move_settings(),
             scenes);
   }

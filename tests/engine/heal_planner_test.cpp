@@ -99,6 +99,19 @@ TEST_F(HealPlannerTest, MakesNobodyWorse) {
       << "one of them would have to move";
 }
 
+TEST_F(HealPlannerTest, TakesNoCacheThatNewcomersNeed) {
+  const auto machine = testing::machine("numa:1 l3:4 core:4 pu:1");
+  const Placer placer = placer_with(machine, {{.policy = narrow_}}, healing_all());
+  const auto beside = [&](const CpuSet& x, const CpuSet& y) {
+    const Ledger ledger =
+        ledger_of({exclusive("wide", {3, 7}), exclusive("x", x), exclusive("y", y)}, {}, {machine->allowed, {}, {}});
+    EXPECT_THAT(names(HealPlanner(ledger, placer).healable()), ElementsAre("wide"));
+    return plan(ledger, placer, "wide").plan;
+  };
+  EXPECT_TRUE(beside({0, 1}, {4, 5}).has_value()) << "it leaves as many caches with two free CPUs as there were";
+  EXPECT_FALSE(beside({0, 1, 2}, {4, 5, 6}).has_value()) << "one of three CPUs would find one cache instead of two";
+}
+
 TEST_F(HealPlannerTest, BringsSharedContainersTogether) {
   const Placer by_default = placer_with(topology_, {{.policy = narrow_}});
   const Ledger ledger = ledger_of({asking("wide", 2000), asking("beside", 1000, kLeftNode)});

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -19,6 +20,9 @@ namespace topolet::engine {
 namespace {
 
 using Load = SharedLoad::Load;
+
+/// For so many containers of a size, one cache with room for another is left to newcomers.
+constexpr std::size_t kContainersPerFreeCache = 10;
 
 /// No place could be better, whatever its distances are.
 bool is_best(const topology::Topology& topology, const Allocation& allocation, const PlaceCost& cost) {
@@ -187,31 +191,31 @@ bool HealPlanner::leaves_others_as_well_off(const Allocation& before, const plac
   });
 }
 
-/// Returns true if all that is gained are caches, and newcomers lose as much by it: for half of the sizes that
-/// exclusive containers have, there is a cache with room now, and would be none any more. On a full machine each
-/// newcomer would come to what was left behind, and be moved itself later.
+/// Returns true if all that is gained are caches, and newcomers may lose as much by it: for some size that exclusive
+/// containers have, fewer caches than now would have room, and not for a tenth as many as there are. On a full machine
+/// a newcomer would come to what was left behind, and be moved itself later.
 bool HealPlanner::takes_room_of_newcomers(const Allocation& before, const placement::Decision& decision,
                                           const PlaceCost& now, const PlaceCost& then) const {
   if (!before.is_exclusive() || then.nodes < now.nodes || then.distance < now.distance || then.remote < now.remote)
     return false;
-  const auto most_in_one = [this](const CpuSet& free) {
-    std::size_t most = 0;
-    for (const CpuSet& cache : placer_.topology()->l3s) most = std::max(most, (cache & free).size());
-    return most;
-  };
   const CpuSet& pool = ledger_.pool();
-  const std::size_t room = most_in_one(pool);
-  const std::size_t left =
-      most_in_one((pool | before.dedicated_cpus()) - decision.placement.cpus - decision.placement.withheld);
-  std::size_t others = 0;
-  std::size_t without_room = 0;
+  const CpuSet left = (pool | before.dedicated_cpus()) - decision.placement.cpus - decision.placement.withheld;
+  const auto caches_with = [this](const CpuSet& free, std::size_t size) {
+    const auto& caches = placer_.topology()->l3s;
+    const auto count =
+        std::count_if(caches.begin(), caches.end(), [&](const CpuSet& cache) { return (cache & free).size() >= size; });
+    return static_cast<std::size_t>(count);
+  };
+  std::map<std::size_t, std::size_t> containers;  // by size
   for (const auto& [key, allocation] : ledger_.allocations()) {
-    if (key == before.workload.key || !allocation.is_exclusive() || allocation.is_kept()) continue;
-    const std::size_t size = allocation.dedicated_cpus().size();
-    ++others;
-    if (size <= room && size > left) ++without_room;
+    if (key != before.workload.key && allocation.is_exclusive() && !allocation.is_kept())
+      ++containers[allocation.dedicated_cpus().size()];
   }
-  return without_room > 0 && 2 * without_room >= others;
+  return std::any_of(containers.begin(), containers.end(), [&](const auto& of_size) {
+    const auto& [size, count] = of_size;
+    const std::size_t room = caches_with(left, size);
+    return room < caches_with(pool, size) && room * kContainersPerFreeCache < count;
+  });
 }
 
 Placer::Constraints HealPlanner::constraints_for(const Allocation& before) const {
