@@ -154,16 +154,17 @@ const CpuSet& QualityMachine::cpus_beside_gpu(std::uint32_t gpu) const {
   return topology_->node(gpu_nodes_[gpu])->cpus;
 }
 
-/// A pod that was moved counts where it is now.
+/// A pod that was moved counts where it is now. Policies are shown homes: where containers may run says their state.
 void QualityMachine::read_ledger() {
   free_ = cpus_;
   const simulate::Snapshot snapshot = simulation_->snapshot();
   for (const placement::LedgerEntry& entry : snapshot.ledger.entries) {
-    const placement::Placement& placement = entry.placement;
-    if (placement.mode == placement::Mode::kExclusive) free_ -= placement.cpus;
-    free_ -= placement.withheld;
-    Placed& pod = pods_.at(std::stoul(entry.key.pod_uid.substr(kUidPrefix.size())));
-    (entry.key.name == kBeside ? pod.beside : pod.cpus) = placement.cpus;
+    if (entry.placement.mode == placement::Mode::kExclusive) free_ -= entry.placement.cpus;
+    free_ -= entry.placement.withheld;
+  }
+  for (const simulate::ContainerSnapshot& container : snapshot.containers) {
+    const auto pod = pods_.find(std::stoul(container.key.pod_uid.substr(kUidPrefix.size())));
+    if (pod != pods_.end()) (container.key.name == kBeside ? pod->second.beside : pod->second.cpus) = container.cpus;
   }
 }
 

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "core/placement/reason_codes.hpp"
 #include "tests/bench/burst_model.hpp"
 #include "tests/bench/fair_share.hpp"
 #include "tests/bench/quality_counts.hpp"
@@ -271,7 +272,7 @@ Figures measure_bursts(const Scene& scene, std::uint64_t seed) {
       machine.pass(kSample);
     }
   }
-  const auto widened = machine.judge().moves().find("widened");
+  const auto widened = machine.judge().moves().find(placement::reason_code::kHomePressed);
   Figures figures{
       count("pods", exclusive.counted + shared.counted),
       count("denied", exclusive.denied + shared.denied),
