@@ -178,10 +178,16 @@ guard_survives_restarts() {
   clear_pods kept web2 denied-2
 }
 
-# Another process goes on; its PID is the one to end.
 restart_topoletd() {
   of_topolet restart >"$workdir/answer" 2>&1 || true
-  of_topolet status --json | sed -n 's/.*"process": *\([0-9]*\).*/\1/p' | head -n 1 >"$workdir/topoletd.pid"
+  note_topoletd
+}
+
+# Another process has taken over; its PID is the one to end.
+note_topoletd() {
+  local process
+  process=$(of_topolet status --json 2>/dev/null | sed -n 's/.*"process": *\([0-9]*\).*/\1/p' | head -n 1) || true
+  if [[ -n $process ]]; then echo "$process" >"$workdir/topoletd.pid"; fi
 }
 
 tries_twice() { tries "$@" || tries "$@"; }
