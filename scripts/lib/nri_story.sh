@@ -13,6 +13,9 @@ run_nri() {
   if [[ $kFront == nri ]]; then
     nri_front_story containerd
     nri_front_story crio
+    nri_settings_story containerd
+    nri_settings_story crio
+    nri_settings_over_cri
     nri_front_restarts
     nri_front_is_preinstalled
     nri_front_kill_run
