@@ -26,7 +26,7 @@ using ::testing::IsEmpty;
 #ifdef TOPOLET_SANITIZED
 constexpr std::uint64_t kDays = 2;
 #else
-constexpr std::uint64_t kDays = 20;
+constexpr std::uint64_t kDays = 10;
 #endif
 constexpr int kStepsOfADay = 60;
 constexpr const char* kTwoNodes = "pack:2 numa:1 core:4 pu:2";
@@ -49,6 +49,18 @@ void remove_create(const json& outcome, std::vector<json>& operations) {
   if (create != operations.rend()) operations.erase(std::next(create).base());
 }
 
+/// A record tells a resize that was denied by a create of the container that is there.
+void tell_denied_resizes(std::vector<json>& operations) {
+  std::set<json> there;
+  for (json& line : operations) {
+    if (line["op"] != "create") continue;
+    const json attempt = {line["pod"], line["container"], line["attempt"]};
+    if (there.insert(attempt).second) continue;
+    line["op"] = "update";
+    line.erase("attempt");
+  }
+}
+
 /// The operations of a record as lines for a simulation, with the time between them.
 std::vector<std::string> lines_of_day(const std::string& record) {
   std::vector<json> operations;
@@ -58,6 +70,7 @@ std::vector<std::string> lines_of_day(const std::string& record) {
     if (line["op"] == "outcome" && has_failed(line)) remove_create(line, operations);
     if (is_operation(line)) operations.push_back(std::move(line));
   }
+  tell_denied_resizes(operations);
   std::vector<std::string> lines;
   std::int64_t now_s = operations.empty() ? 0 : operations.front()["at"].get<std::int64_t>() / 1000;
   for (json& line : operations) {
