@@ -40,6 +40,14 @@ using simulate::OperationResult;
 
 constexpr const char* kProgram = "topolet simulate";
 
+Result<simulate::SimulatedFront> find_front(const std::string& name) {
+  if (name == "cri") return simulate::SimulatedFront::kCri;
+  if (name == "in-answer") return simulate::SimulatedFront::kInAnswer;
+  if (name == "nri") return simulate::SimulatedFront::kNri;
+  return Error{Code::kInvalidArgument,
+               fmt::format("--front: there is no front end '{}'; give 'cri', 'nri' or 'in-answer'", name)};
+}
+
 bool is_daemon_option(const std::string& argument) {
   const std::string name = argument.substr(0, argument.find('='));
   return name.rfind("--", 0) == 0 && name.find('.') != std::string::npos && argument.find('=') != std::string::npos;
@@ -411,11 +419,9 @@ int run(const std::vector<std::string>& arguments) {
   const auto machine = machine_of(options);
   if (!machine) return usage_error(kProgram, machine.error().message);
   simulate::SimulationOptions simulated;
-  if (options.front != "cri" && options.front != "in-answer") {
-    return usage_error(kProgram,
-                       fmt::format("--front: there is no front end '{}'; give 'cri' or 'in-answer'", options.front));
-  }
-  if (options.front == "in-answer") simulated.front = operations::Neighbours::kInAnswer;
+  const auto front = find_front(options.front);
+  if (!front) return usage_error(kProgram, front.error().message);
+  simulated.front = *front;
   if (!options.state_dir.empty()) simulated.state_dir = std::filesystem::absolute(options.state_dir);
   if (!options.watch.empty()) {
     const Result<std::string> socket = config::parse_socket(options.watch);

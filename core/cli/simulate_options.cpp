@@ -81,8 +81,10 @@ po::options_description simulate_options(SimulateOptions& options) {
       "Keep the state database in this directory, for `topolet at`, `topolet query` and the others. Its time begins at "
       "2026-01-01.")(
       "front", po::value(&options.front)->value_name("FRONT")->default_value("cri"),
-      "How containers that have to leave CPUs for a new one are told: 'cri', each by an update before the new one is "
-      "created; 'in-answer', together with the answer to its create, as NRI does.")(
+      "How topoletd hears of containers: 'cri', by the kubelet's calls; 'nri', as a plugin of the runtime, which is "
+      "told "
+      "less, and has containers that must leave CPUs for a new one updated with the answer to its create; 'in-answer', "
+      "the same way of updating, but told all that the kubelet says.")(
       "watch", po::value(&options.watch)->value_name("SOCKET"),
       "Serve topoletd's watch socket here, for topolet-agent. The simulated time begins at the present, and "
       "topolet ends when it is told to (SIGTERM, Ctrl-C), or at the end of standard input if the workload is "

@@ -7,10 +7,14 @@ namespace topolet::simulate {
 void RuntimeConnection::call(std::string path, std::string request, std::chrono::milliseconds,
                              std::function<void(const cri::RuntimeResponse&)> done) {
   const std::string method(cri::parse_method(path).name);
-  auto work = [this, method, request = std::move(request), done = std::move(done)] {
-    send(method, request, Caller::kDaemon, done);
+  const bool is_update = method == "UpdateContainerResources";
+  const auto send_now = [this, method, done = std::move(done)](const std::string& sent) {
+    send(method, sent, Caller::kDaemon, done);
   };
-  if (delay_update && method == "UpdateContainerResources") return delay_update(std::move(work));
+  auto work = [this, is_update, request = std::move(request), send_now] {
+    is_update&& pass_update ? pass_update(request, send_now) : send_now(request);
+  };
+  if (delay_update && is_update) return delay_update(std::move(work));
   work();
 }
 

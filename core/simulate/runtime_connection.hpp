@@ -52,6 +52,8 @@ class RuntimeConnection final : public cri::Runtime {
   void kill();
   /// Runs an update that the daemon makes by itself some time later. Without it, updates arrive at once.
   std::function<void(std::function<void()> update)> delay_update;
+  /// Is shown an update that the daemon makes by itself, and sends it on, perhaps changed. Without it, it is sent.
+  std::function<void(const std::string& request, std::function<void(const std::string& request)> send)> pass_update;
   /// Runs when the daemon is killed, and must end its work.
   std::function<void()> on_killed;
 

@@ -13,6 +13,7 @@
 #include "core/replay/operations.hpp"
 #include "core/replay/recorder.hpp"
 #include "core/simulate/in_answer_front.hpp"
+#include "core/simulate/nri_front.hpp"
 #include "core/simulate/recording_store.hpp"
 #include "core/simulate/watch_socket.hpp"
 #include "store/store.hpp"
@@ -28,9 +29,8 @@ constexpr std::int64_t kSetup = 1;
 constexpr std::chrono::seconds kRecordedFrom{1'767'225'600};
 
 /// The newest runtime is simulated.
-placement::Settable settable_by(operations::Neighbours front) {
-  const bool is_nri = front == operations::Neighbours::kInAnswer;
-  return is_nri ? placement::all_settable("NRI") : placement::Settable{.through = "CRI"};
+placement::Settable settable_by(SimulatedFront front) {
+  return front == SimulatedFront::kCri ? placement::Settable{.through = "CRI"} : placement::all_settable("NRI");
 }
 
 void add_lost_votes(const plugin::PolicyThread& policies, std::map<std::string, plugin::LostVotes>& to) {
@@ -48,6 +48,7 @@ struct SimulatedDaemon::Run {
       : activity(noted),
         connection(runtime, kill),
         runtime_client(connection, rules),
+        own_updates(runtime_client),
         store(kept, decisions, [this] { return connection.killed(); }) {}
   ~Run() {
     if (watch) watch->stop();
@@ -101,6 +102,7 @@ struct SimulatedDaemon::Run {
   ActivityRecorder& activity;
   RuntimeConnection connection;
   cri::RuntimeClient runtime_client;
+  nri::OwnUpdates own_updates;  ///< passes all on
   RecordingStore store;
   std::vector<plugin::PluginVote> votes;
   placement::KnownAnnotations annotations = placement::core_annotations();
@@ -112,6 +114,7 @@ struct SimulatedDaemon::Run {
   std::unique_ptr<engine::Engine> engine;
   std::unique_ptr<InAnswerFront> in_answer;  ///< null: the engine tells neighbours by itself
   std::unique_ptr<cri::CriFront> front;
+  std::shared_ptr<NriFront> nri_front;  ///< null: the kubelet calls `front`
 };
 
 SimulatedDaemon::SimulatedDaemon(const plugin::LoadedConfig& setup, SimulatedRuntime& runtime, std::timed_mutex& busy)
@@ -255,7 +258,7 @@ Status SimulatedDaemon::begin_run() {
   run.engine = std::make_unique<engine::Engine>(
       options,
       engine::Engine::Deps{
-          .runtime = run.runtime_client,
+          .runtime = run.own_updates,
           .store = run.store,
           .cpus = machine_.cpus,
           .placer = {.topology = machine_.topology,
@@ -278,12 +281,24 @@ Status SimulatedDaemon::begin_run() {
           .besteffort_percent = [&run] { return plugin::besteffort_percent_of(run.votes, run.policies->states()); },
           .observers = run.observers(),
           .loop = std::move(loop)});
-  if (options_.front == operations::Neighbours::kInAnswer)
+  if (options_.front == SimulatedFront::kInAnswer)
     run.in_answer = std::make_unique<InAnswerFront>(*run.engine, run.connection);
   operations::OperationHandler& handler =
       run.in_answer ? static_cast<operations::OperationHandler&>(*run.in_answer) : *run.engine;
   run.front = std::make_unique<cri::CriFront>(cri::CriFront::Deps{handler, options.demand_rules, *log_});
+  if (options_.front == SimulatedFront::kNri) open_nri_front(run, options.demand_rules);
   return run.engine->start();
+}
+
+void SimulatedDaemon::open_nri_front(Run& run, const operations::DemandRules& rules) {
+  run.nri_front =
+      std::make_shared<NriFront>(NriFront::Deps{*run.engine, run.own_updates, rules, runtime_, run.connection,
+                                                [&run](std::chrono::milliseconds delay, std::function<void()> work) {
+                                                  run.loop->after(delay, std::move(work));
+                                                }});
+  run.connection.pass_update = [&run](const std::string& request, std::function<void(const std::string&)> send) {
+    run.nri_front->on_own_update(request, std::move(send));
+  };
 }
 
 void SimulatedDaemon::end_run() {
@@ -329,7 +344,7 @@ cri::RuntimeResponse SimulatedDaemon::call(const std::string& method, const std:
 std::optional<cri::RuntimeResponse> SimulatedDaemon::call_once(const std::string& method, const std::string& request) {
   const std::uint64_t run = runs_;
   const auto call = std::make_shared<SimulatedCall>(method, request, run_->connection);
-  run_->front->on_call(call);
+  run_->nri_front ? run_->nri_front->on_call(call) : run_->front->on_call(call);
   run_until_idle();
   const std::chrono::milliseconds timeout = time_.now() + kCallTimeout;
   // While the engine holds on to it, it waits for time to pass.
@@ -342,7 +357,7 @@ std::optional<cri::RuntimeResponse> SimulatedDaemon::call_once(const std::string
 }
 
 void SimulatedDaemon::observe(const cri::ObservedMessage& observation) {
-  run_->front->on_observed(observation);
+  run_->nri_front ? run_->nri_front->on_observed(observation) : run_->front->on_observed(observation);
   run_until_idle();
 }
 

@@ -32,9 +32,15 @@ struct DecidedRow;
 
 namespace topolet::simulate {
 
+/// By which topoletd hears of containers.
+enum class SimulatedFront : std::uint8_t {
+  kCri,
+  kInAnswer,  ///< the same, but that neighbours are told with the answer to a create, and may have NRI's settings
+  kNri,       ///< see nri_front.hpp
+};
+
 struct SimulationOptions {
-  /// Who tells the containers that have to leave CPUs for a new one.
-  operations::Neighbours front = operations::Neighbours::kByUs;
+  SimulatedFront front = SimulatedFront::kCri;
   std::filesystem::path state_dir = {};  ///< where the state database is kept; in memory if it is empty
   std::string watch_socket = {};         ///< the path of a watch socket to serve; none if it is empty
   /// Return how long the store's next transaction takes, and until an update that the daemon makes by itself arrives.
@@ -96,6 +102,8 @@ class SimulatedDaemon {
 
   std::chrono::milliseconds now() const { return time_.now(); }
   std::int64_t memory_total_bytes() const { return memory_total_bytes_; }
+  /// False where topoletd counts the attempts of containers by itself.
+  bool is_told_attempts() const { return options_.front != SimulatedFront::kNri; }
 
  private:
   struct Run;
@@ -103,6 +111,7 @@ class SimulatedDaemon {
   Status open_store();
   Status lose_database();
   Status begin_run();
+  void open_nri_front(Run& run, const operations::DemandRules& rules);
   void end_run();
   Status open_record(Run& run) const;
   Status make_policies(Run& run) const;

@@ -54,6 +54,8 @@ nlohmann::json created_as(const lens::ContainerConfig& config) {
   return info;
 }
 
+std::string container_id_of(std::uint64_t number) { return fmt::format("container-{:08}", number); }
+
 template <class Set>
 Set set_of(const std::string& list) {
   auto set = Set::parse(list);
@@ -145,7 +147,7 @@ cri::RuntimeResponse SimulatedRuntime::create(const std::string& bytes) {
   if (next == NextResponse::kRefuse) return refused();
   std::string id = find_unstarted(request);
   if (id.empty()) {
-    id = fmt::format("container-{:08}", ++last_number_);
+    id = container_id_of(++last_number_);
     const lens::ContainerConfig& config = request.config();
     records_->containers[id] = {.sandbox_id = request.sandbox_id(),
                                 .config = config,
@@ -342,6 +344,33 @@ std::string SimulatedRuntime::verbose_info(const Container& container) const {
                            {"linux", {{"cgroupsPath", container.cgroup}, {"resources", std::move(resources)}}}};
   }
   return info.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+std::string SimulatedRuntime::next_container_id(const lens::CreateContainerRequest& request) const {
+  return find_unstarted(request).empty() ? container_id_of(last_number_ + 1) : std::string();
+}
+
+bool SimulatedRuntime::has_container(const std::string& container_id) const {
+  return records_->containers.count(container_id) != 0;
+}
+
+std::optional<std::int32_t> SimulatedRuntime::exit_code_of(const std::string& container_id) const {
+  const auto found = records_->containers.find(container_id);
+  if (found == records_->containers.end() || found->second.state != kExited) return std::nullopt;
+  return found->second.exit_code;
+}
+
+std::vector<std::string> SimulatedRuntime::containers_in(const std::string& sandbox_id) const {
+  std::vector<std::string> ids;
+  for (const auto& [id, container] : records_->containers) {
+    if (container.sandbox_id == sandbox_id) ids.push_back(id);
+  }
+  return ids;
+}
+
+std::string SimulatedRuntime::runtime_handler_of(const std::string& sandbox_id) const {
+  const auto found = records_->sandboxes.find(sandbox_id);
+  return found == records_->sandboxes.end() ? std::string() : found->second.runtime_handler();
 }
 
 std::vector<RunningContainer> SimulatedRuntime::running() const {

@@ -88,6 +88,16 @@ class SimulatedRuntime {
   /// Returns its resources as the kernel says them: its cgroup's path, and the files there, as of cgroup v1.
   operations::ToldResources kernel_resources(std::int64_t pid) const;
 
+  /// Returns the id that the container of the request is to have; empty where it was made before, and not started: then
+  /// a create returns that one.
+  std::string next_container_id(const lens::CreateContainerRequest& request) const;
+  bool has_container(const std::string& container_id) const;
+  /// None unless it has ended.
+  std::optional<std::int32_t> exit_code_of(const std::string& container_id) const;
+  std::vector<std::string> containers_in(const std::string& sandbox_id) const;
+  /// Empty for the default one, and where there is no such sandbox.
+  std::string runtime_handler_of(const std::string& sandbox_id) const;
+
   std::vector<RunningContainer> running() const;
   /// Called after each call that was done and changed something, before its answer goes back.
   void watch(std::function<void()> changed) { changed_ = std::move(changed); }

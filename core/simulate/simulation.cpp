@@ -41,10 +41,11 @@ const store::DecidedRow* decision_of(const std::vector<store::DecidedRow>& rows,
 
 /// Returns the decision that counts for a create, the last one: it is decided anew if others do not leave its CPUs.
 const store::DecidedRow* decision_of_create(const std::vector<store::DecidedRow>& rows, const Operation& operation,
-                                            std::uint32_t attempt) {
+                                            std::optional<std::uint32_t> attempt) {
   const store::DecidedRow* decision = decision_of(rows, operation, attempt);
   for (const store::DecidedRow& row : rows) {
-    const bool is_its = row.pod_uid == operation.pod && row.container == operation.container && row.attempt == attempt;
+    const bool is_its = row.pod_uid == operation.pod && row.container == operation.container &&
+                        row.attempt == attempt.value_or(row.attempt);
     const auto event = engine::audit_event_from(row.event);
     const bool is_decision = event == engine::AuditEvent::kPlaced || event == engine::AuditEvent::kUnpinned ||
                              event == engine::AuditEvent::kDenied;
@@ -224,7 +225,8 @@ void Simulation::create(const Operation& operation, OperationResult& result) {
   const cri::RuntimeResponse answer =
       daemon_.call("CreateContainer", create_request(operation, pod->second, attempt, daemon_.memory_total_bytes()));
   const std::vector<store::DecidedRow> rows = daemon_.decisions();
-  const store::DecidedRow* decision = decision_of_create(rows, operation, attempt);
+  const store::DecidedRow* decision =
+      decision_of_create(rows, operation, daemon_.is_told_attempts() ? std::optional(attempt) : std::nullopt);
   if (decision != nullptr) {
     result.reason = decision->reason;
     result.reason_code = decision->reason_code;

@@ -75,15 +75,21 @@ added() {
   done | median
 }
 
+# beside_go KIND WAY COLUMN: how many times as much the way adds as the plugin in Go does; "-" where that adds nothing.
+beside_go() { awk -v a="$(added "$1" "$2" "$3")" -v b="$(added "$1" go-plugin "$3")" 'BEGIN { if (b > 0) printf "%.2f", a / b; else print "-" }'; }
+
 print_costs() {
   local kind way
   for kind in shared exclusive; do
-    printf '\n%s containers (%s), %d of each way in %d rounds; milliseconds\n' "$kind" "${kCostKinds[$kind]}" \
-      "$(((kCostContainers - kCostUncounted) * kCostRounds))" "$kCostRounds"
-    printf '%-46s %8s %8s %8s %8s\n' WAY CREATE ADDED START ADDED
+    printf '\n%s containers (%s), %d of each way in %d rounds; milliseconds, and how many times the Go plugin'"'"'s addition\n' \
+      "$kind" "${kCostKinds[$kind]}" "$(((kCostContainers - kCostUncounted) * kCostRounds))" "$kCostRounds"
+    printf '%-46s %8s %8s %8s %8s %8s %8s\n' WAY CREATE ADDED 'TIMES GO' START ADDED 'TIMES GO'
     for way in "$@"; do
-      printf '%s\n' "$(cost "$kind" "$way" '.*' 4)" "$(added "$kind" "$way" 4)" "$(cost "$kind" "$way" '.*' 5)" "$(added "$kind" "$way" 5)" |
-        awk -v way="${kCostWays[$way]}" '{ v[NR] = $1 / 1000 } END { printf "%-46s %8.2f %8.2f %8.2f %8.2f\n", way, v[1], v[2], v[3], v[4] }'
+      printf '%-46s %8s %8s %8s %8s %8s %8s\n' "${kCostWays[$way]}" \
+        "$(cost "$kind" "$way" '.*' 4 | in_ms)" "$(added "$kind" "$way" 4 | in_ms)" "$(beside_go "$kind" "$way" 4)" \
+        "$(cost "$kind" "$way" '.*' 5 | in_ms)" "$(added "$kind" "$way" 5 | in_ms)" "$(beside_go "$kind" "$way" 5)"
     done
   done
 }
+
+in_ms() { awk '{ printf "%.2f", $1 / 1000 }'; }

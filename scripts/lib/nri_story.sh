@@ -13,6 +13,9 @@ run_nri() {
   if [[ $kFront == nri ]]; then
     nri_front_story containerd
     nri_front_story crio
+    nri_settings_story containerd
+    nri_settings_story crio
+    nri_settings_over_cri
     nri_front_restarts
     nri_front_is_preinstalled
     nri_front_kill_run
@@ -178,10 +181,16 @@ guard_survives_restarts() {
   clear_pods kept web2 denied-2
 }
 
-# Another process goes on; its PID is the one to end.
 restart_topoletd() {
   of_topolet restart >"$workdir/answer" 2>&1 || true
-  of_topolet status --json | sed -n 's/.*"process": *\([0-9]*\).*/\1/p' | head -n 1 >"$workdir/topoletd.pid"
+  note_topoletd
+}
+
+# Another process has taken over; its PID is the one to end.
+note_topoletd() {
+  local process
+  process=$(of_topolet status --json 2>/dev/null | sed -n 's/.*"process": *\([0-9]*\).*/\1/p' | head -n 1) || true
+  if [[ -n $process ]]; then echo "$process" >"$workdir/topoletd.pid"; fi
 }
 
 tries_twice() { tries "$@" || tries "$@"; }

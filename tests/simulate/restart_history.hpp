@@ -15,7 +15,7 @@ namespace topolet::simulate {
 struct RestartNode {
   std::string machine;
   std::vector<std::string> flags;
-  operations::Neighbours front = operations::Neighbours::kByUs;
+  SimulatedFront front = SimulatedFront::kCri;
 };
 
 /// Lines that belong together: a container's pod and its create; an answer that is lost and the time until that is

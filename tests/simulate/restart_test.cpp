@@ -177,7 +177,7 @@ TEST(FrontInAnswer, TellsNeighboursWithTheCreateAndStartsNobodyBeside) {
   for (const char* at : {"before-answer", "after-answer", "in-flight"}) {
     for (std::size_t call = 0; call < calls.size(); ++call) {
       SCOPED_TRACE(fmt::format("killed at {}, {}", calls[call], at));
-      SimulatedNode node(kOneNode, {}, {.front = operations::Neighbours::kInAnswer});
+      SimulatedNode node(kOneNode, {}, {.front = SimulatedFront::kInAnswer});
       node.burstable("web", 500);
       node.apply(R"({"op":"run_pod","pod":"trader","qos":"guaranteed"})");
       bool apart = true;
@@ -286,7 +286,7 @@ int histories() {
 }
 
 std::vector<RestartNode> nodes() {
-  constexpr operations::Neighbours kInAnswer = operations::Neighbours::kInAnswer;
+  constexpr SimulatedFront kInAnswer = SimulatedFront::kInAnswer;
   return {{"numa:1 core:4 pu:1", {}},
           {"numa:1 core:6 pu:1", {"--plugins.enable=numa"}},
           {"pack:2 numa:1 core:2 pu:2", {"--plugins.enable=numa", "--numa.memory=bind"}},
@@ -305,7 +305,7 @@ constexpr std::uint64_t kRestarts = 12;
 
 std::string told(const RestartNode& node, std::uint64_t seed, const History& history) {
   const History least = minimised(node, history);
-  const char* front = node.front == operations::Neighbours::kInAnswer ? "--front in-answer " : "";
+  const char* front = node.front == SimulatedFront::kInAnswer ? "--front in-answer " : "";
   return fmt::format("--topology \"{}\" {}{}, seed {}:\n{}\n{}", node.machine, front, fmt::join(node.flags, " "), seed,
                      fmt::join(lines_of(least), "\n"), difference(node, least));
 }
