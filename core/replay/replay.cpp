@@ -283,9 +283,9 @@ class Player {
     ++result_.ticks;
     const auto recorded = from_json<std::vector<plugin::MoveRequest>>(line.value("moves", Json::array()));
     const auto woken = line.value("woken", std::vector<std::string>());
-    const plugin::TickTime now{std::chrono::milliseconds(line.at("steady_ms").get<std::int64_t>()),
-                               std::chrono::milliseconds(line.at("at").get<std::int64_t>())};
-    const auto moves = policies_->tick(now, seen, woken);
+    const plugin::TickTime when{std::chrono::milliseconds(line.at("steady_ms").get<std::int64_t>()),
+                                std::chrono::milliseconds(line.at("at").get<std::int64_t>())};
+    const auto moves = policies_->tick(when, seen, woken);
     if (moves == recorded) return;
     const auto describe = [](const plugin::MoveRequest& move) {
       return fmt::format("policy {} asks for a move of {}/{} ({})", move.plugin, move.key.pod_uid, move.key.name,

@@ -25,8 +25,8 @@ std::string_view owner_of_job(std::string_view job) {
   return is_number(time) && time.size() >= kLeastTimeDigits ? without_last_part(job) : job;
 }
 
-std::string kind_of(std::string_view pod_namespace, std::string_view pod_name, topolet_kvs labels,
-                    std::string_view container) {
+std::string join_kind(std::string_view pod_namespace, std::string_view pod_name, topolet_kvs labels,
+                      std::string_view container) {
   return std::string(pod_namespace) + '/' + owner_of(pod_name, labels) + '/' + std::string(container);
 }
 
@@ -45,13 +45,13 @@ std::string owner_of(std::string_view pod_name, topolet_kvs pod_labels) {
 }
 
 std::string kind_of(const topolet_workload& workload) {
-  return kind_of(sdk::text(workload.pod_namespace), sdk::text(workload.pod_name), workload.pod_labels,
-                 sdk::text(workload.container_name));
+  return join_kind(sdk::text(workload.pod_namespace), sdk::text(workload.pod_name), workload.pod_labels,
+                   sdk::text(workload.container_name));
 }
 
 std::string kind_of(const topolet_ledger_entry& entry) {
-  return kind_of(sdk::text(entry.pod_namespace), sdk::text(entry.pod_name), entry.pod_labels,
-                 sdk::text(entry.container_name));
+  return join_kind(sdk::text(entry.pod_namespace), sdk::text(entry.pod_name), entry.pod_labels,
+                   sdk::text(entry.container_name));
 }
 
 }  // namespace topolet::smt

@@ -25,7 +25,8 @@ struct PickAnswer {
 /// One thread at a time.
 class Policy {
  public:
-  Policy(const PolicyOptions& options, const sdk::Host& host) : options_(options), history_(host) {
+  explicit Policy(const PolicyOptions& options, const sdk::Host& host = sdk::Host(nullptr))
+      : options_(options), history_(host) {
     if (options.pair == Pair::kMeasured) history_.begin();
   }
 
