@@ -65,14 +65,15 @@ std::uint64_t spin(std::uint64_t rounds) {
 }
 
 std::uint64_t rounds_of(microseconds time) {
-  constexpr std::uint64_t kTried = 100000;
+  constexpr std::uint64_t kTried = 10000;
   auto fastest = Time::duration::max();
   for (int i = 0; i < 50; ++i) {
     const Time begin = std::chrono::steady_clock::now();
     spin(kTried);
     fastest = std::min(fastest, std::chrono::steady_clock::now() - begin);
   }
-  return kTried * static_cast<std::uint64_t>(std::chrono::nanoseconds(time) / std::max(fastest, Time::duration(1)));
+  return kTried * static_cast<std::uint64_t>(std::chrono::nanoseconds(time).count()) /
+         static_cast<std::uint64_t>(std::max<std::int64_t>(1, fastest.count()));
 }
 
 /// As many threads as there are CPUs, until it is killed.
@@ -188,7 +189,7 @@ class Bench {
     auto hogs = checked(integration::Child::start({own_program(), "--hog", std::to_string(batch.process())},
                                                   runtime_->directory() / "hog.log"),
                         "the hog");
-    if (scene.settles) static_cast<void>(latencies_of(web.process(), settings_.settle));
+    if (scene.settles && settings_.settle.count() > 0) static_cast<void>(latencies_of(web.process(), settings_.settle));
     const double before = cpu_seconds_of(hogs.pid());
     const Time began = std::chrono::steady_clock::now();
     measured.latencies_us = latencies_of(web.process(), settings_.slice);
@@ -235,11 +236,12 @@ class Bench {
         checked(integration::run_to_end({own_program(), "--answer", std::to_string(container), "--work",
                                          std::to_string(rounds_), "--seconds", std::to_string(how_long.count())}),
                 "the latency loop");
-    if (answered.exit_code != 0) throw std::runtime_error("the latency loop failed");
+    if (answered.exit_code != 0)
+      throw std::runtime_error(fmt::format("the latency loop ended with {}", answered.exit_code));
     std::vector<double> all;
     std::istringstream lines(answered.out);
     for (double ns = 0; lines >> ns;) all.push_back(ns / 1000);
-    if (all.empty()) throw std::runtime_error("the latency loop measured nothing");
+    if (all.empty()) throw std::runtime_error("the latency loop measured nothing: " + answered.out);
     return all;
   }
 
@@ -354,7 +356,12 @@ void measure(const Settings& settings) {
     for (const Scene& scene : scenes()) {
       const bool is_chosen = settings.only.empty() ||
                              std::find(settings.only.begin(), settings.only.end(), scene.name) != settings.only.end();
-      if (is_chosen) slices[scene.name].push_back(bench.measure(scene));
+      if (!is_chosen) continue;
+      try {
+        slices[scene.name].push_back(bench.measure(scene));
+      } catch (const std::exception& error) {
+        throw std::runtime_error(fmt::format("scene {}: {}", scene.name, error.what()));
+      }
     }
   }
   const nlohmann::json json = report(slices);

@@ -82,6 +82,28 @@ TEST(SmtMeasuredSimulated, MovesNobodyWhenTheLoadChanges) {
   EXPECT_THAT(cpus, ::testing::UnorderedElementsAre("0", "1"));
 }
 
+TEST(LoadLines, TellAllThatASamplerMeasures) {
+  const RecordedRun run;
+  {
+    SimulatedNode node("numa:1 core:4 pu:2", {"--plugins.enable=smt", "--smt.pair=measured"}, run.options());
+    node.burstable("a", 500);
+    for (const char* line :
+         {R"({"op":"load","measured_for_s":61})", R"({"op":"load","cpu":3,"used_milli":450,"effective_milli":900})",
+          R"({"op":"load","node":0,"used_milli":2500,"effective_milli":7900})",
+          R"({"op":"load","pod":"a","container":"main","cpu_milli":70,"psi_some_permille":1,"throttled":true,)"
+          R"("memory_bytes":1048576,"memory_psi_permille":4,"io_psi_permille":5})"}) {
+      EXPECT_EQ(node.apply(line).outcome, "ok") << line;
+    }
+    EXPECT_THAT(node.apply(R"({"op":"load","cpu":99,"used_milli":1})").reason, HasSubstr("the machine has no CPU 99"));
+    node.burstable("b", 500);
+  }
+  const std::string record = run.text();
+  for (const char* part :
+       {R"("measured_for_ms":61000)", R"("used_milli":450)", R"("effective_milli":900)", R"("used_milli":2500)",
+        R"("is_throttled":true)", R"("memory_bytes":1048576)", R"("memory_psi_permille":4)", R"("io_psi_permille":5)"})
+    EXPECT_THAT(record, HasSubstr(part));
+}
+
 TEST(SmtMeasuredSimulated, IsDecidedAgainFromItsRecord) {
   const RecordedRun run;
   {
