@@ -164,6 +164,11 @@ void QualityMachine::read_ledger() {
     free_ -= placement.withheld;
     Placed& pod = pods_.at(std::stoul(entry.key.pod_uid.substr(kUidPrefix.size())));
     (entry.key.name == kBeside ? pod.beside : pod.cpus) = placement.cpus;
+    if (entry.key.name == kFirst) pod.runs_on = placement.cpus;
+  }
+  for (const simulate::RunningContainer& running : simulation_->runtime().running()) {
+    const auto pod = pods_.find(std::stoul(running.pod.substr(kUidPrefix.size())));
+    if (pod != pods_.end() && running.container == kFirst && !running.cpus.empty()) pod->second.runs_on = running.cpus;
   }
 }
 
