@@ -447,7 +447,7 @@ void Simulation::set_container_load(const Operation& operation, OperationResult&
   fill_placement(operation, result);
 }
 
-/// As a sampler would at this moment.
+/// As a sampler would at this moment: null where nothing is measured.
 std::shared_ptr<const load::Load> Simulation::measure() const {
   auto measured = std::make_shared<load::Load>();
   measured->nodes = node_loads_;
@@ -456,6 +456,7 @@ std::shared_ptr<const load::Load> Simulation::measure() const {
   for (const auto& [name, load] : loads_) {
     if (const auto id = container_ids_.find(name); id != container_ids_.end()) measured->containers[id->second] = load;
   }
+  if (measured->empty()) return nullptr;
   return measured;
 }
 
