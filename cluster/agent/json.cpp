@@ -95,6 +95,21 @@ static json to_json(const v1::Illness& illness) {
           {"sentence", illness.sentence()}, {"since_ms", illness.since_ms()}, {"count", illness.count()}};
 }
 
+template <class Measured>
+static json measured_json(const Measured& measured) {
+  json told = json::object();
+  if (measured.has_effective_milli()) told["effective_milli"] = measured.effective_milli();
+  if (measured.has_used_milli()) told["used_milli"] = measured.used_milli();
+  return told;
+}
+
+json to_json(const v1::Load& load) {
+  json told = {{"is_settled", load.is_settled()}, {"nodes", json::object()}, {"cpus", json::object()}};
+  for (const v1::NodeLoad& node : load.nodes()) told["nodes"][std::to_string(node.node())] = measured_json(node);
+  for (const v1::CpuLoad& cpu : load.cpus()) told["cpus"][std::to_string(cpu.cpu())] = measured_json(cpu);
+  return told;
+}
+
 json to_json(const v1::ContainerKey& key) {
   return {
       {"pod_uid", key.pod_uid()}, {"name", key.name()}, {"attempt", key.attempt()}, {"sandbox_id", key.sandbox_id()}};

@@ -20,6 +20,8 @@ nlohmann::json to_json(const watch::v1::Event& event);
 /// Converts a snapshot, with the containers that are in it.
 nlohmann::json to_json(const watch::v1::Snapshot& snapshot);
 nlohmann::json to_json(const watch::v1::Delta& delta);
+/// What is measured of nodes and CPUs, each by its OS index: an object without what is not known.
+nlohmann::json to_json(const watch::v1::Load& load);
 
 /// Returns the text for a browser. Bytes that are not UTF-8 become U+FFFD.
 std::string text_of(const nlohmann::json& value);

@@ -37,6 +37,7 @@ struct Options {
   std::string watch;
   std::string metrics_address;
   std::string page_address;
+  bool load = false;
   std::string kubernetes;
   std::string control;
   std::string node_name;
@@ -63,6 +64,9 @@ po::options_description table(Options& options) {
       "where /metrics, /healthz and /readyz are served; none: nowhere");
   add("page-address", po::value(&options.page_address)->default_value("127.0.0.1:9471")->value_name("ADDRESS:PORT"),
       "where the page is served; a loopback address, as it names all containers of the node; none: nowhere");
+  add("load", po::bool_switch(&options.load),
+      "show on the page how much of each CPU and node is used, and what can be; topoletd measures it while this agent "
+      "runs, unless daemon.load = off");
   add("kubernetes", po::value(&options.kubernetes)->default_value(kNone)->value_name("in-cluster|KUBECONFIG"),
       "publish this node's NodeResourceTopology, and events on its pods: in-cluster with the service account of the "
       "pod "
@@ -193,7 +197,7 @@ int run_agent(const Options& options) {
   if (const Status set = set_level(*log, options.log_level); !set)
     return program::usage_error(kAbout, "--log-level: " + set.error().message);
   Node node({.version = TOPOLET_VERSION, .name = options.node_name});
-  WatchClient client({.socket = path_of(options.watch)}, node, *log);
+  WatchClient client({.socket = path_of(options.watch), .load = options.load}, node, *log);
   const auto reporter = make_reporter(options, node, client, *log);
   if (!reporter) return program::start_failed(*log, reporter.error());
   const auto more_metrics = [&reporter, &options] {

@@ -122,8 +122,22 @@ void Node::set_connected(bool connected, WallTime now) {
     note(std::move(change));
   }
   tell(update_of("connection", connection_text(connected)));
+  if (load_) {
+    load_ = update_of("load", text_of(to_json(watch::v1::Load())));
+    tell_load();
+  }
   tell_illnesses();
   if (listener_) listener_(nullptr);
+}
+
+void Node::set_load(const watch::v1::Load& load) {
+  MutexLock lock(mutex_);
+  load_ = update_of("load", text_of(to_json(load)));
+  tell_load();
+}
+
+void Node::tell_load() {
+  for (const auto& [number, follower] : followers_) follower(load_);
 }
 
 void Node::set_own_illnesses(std::vector<Illness> illnesses, WallTime now) {
@@ -244,6 +258,7 @@ void Node::tell_whole(const Follower& follower) {
   follower(agent_update());
   follower(whole_);
   for (const auto& update : told_since_) follower(update);
+  if (load_) follower(load_);
 }
 
 void Node::tell(std::shared_ptr<const Update> update) {

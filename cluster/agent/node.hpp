@@ -49,6 +49,8 @@ class Node {
   void begin(const watch::v1::Snapshot& snapshot, WallTime now) TOPOLET_EXCLUDES(mutex_);
   void apply(const watch::v1::Delta& delta, WallTime now) TOPOLET_EXCLUDES(mutex_);
   void set_connected(bool connected, WallTime now) TOPOLET_EXCLUDES(mutex_);
+  /// Passes it on to those who follow, as "load"; it is no part of the history. Without a connection nothing is known.
+  void set_load(const watch::v1::Load& load) TOPOLET_EXCLUDES(mutex_);
   /// Replaces the problems that only the agent knows. One that is still there keeps the time at which it began.
   void set_own_illnesses(std::vector<Illness> illnesses, WallTime now) TOPOLET_EXCLUDES(mutex_);
 
@@ -84,6 +86,7 @@ class Node {
  private:
   void tell(std::shared_ptr<const Update> update) TOPOLET_REQUIRES(mutex_);
   void tell_whole(const Follower& follower) TOPOLET_REQUIRES(mutex_);
+  void tell_load() TOPOLET_REQUIRES(mutex_);
   std::shared_ptr<const Update> whole_update() const TOPOLET_REQUIRES(mutex_);
   std::shared_ptr<const Update> agent_update() const TOPOLET_REQUIRES(mutex_);
   std::vector<Illness> find_illnesses() const TOPOLET_REQUIRES(mutex_);
@@ -103,6 +106,7 @@ class Node {
   std::shared_ptr<const Update> whole_ TOPOLET_GUARDED_BY(mutex_);
   std::vector<std::shared_ptr<const Update>> told_since_ TOPOLET_GUARDED_BY(mutex_);
   std::size_t told_since_bytes_ TOPOLET_GUARDED_BY(mutex_) = 0;
+  std::shared_ptr<const Update> load_ TOPOLET_GUARDED_BY(mutex_);  ///< the newest; null: none came yet
   std::map<std::uint64_t, Follower> followers_ TOPOLET_GUARDED_BY(mutex_);
   std::uint64_t last_follower_ TOPOLET_GUARDED_BY(mutex_) = 0;
   Listener listener_ TOPOLET_GUARDED_BY(mutex_);

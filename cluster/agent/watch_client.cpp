@@ -61,7 +61,9 @@ void WatchClient::follow() {
   }
   // Without it, a call fails at once for as long as the channel rests between two attempts.
   channel_->WaitForConnected(std::chrono::system_clock::now() + kConnecting);
-  const auto stream = stub_->Watch(&context, {});
+  watch::v1::WatchRequest request;
+  request.set_load(options_.load);
+  const auto stream = stub_->Watch(&context, request);
   watch::v1::WatchResponse response;
   while (stream->Read(&response)) take(response);
   const grpc::Status status = stream->Finish();
@@ -87,6 +89,7 @@ void WatchClient::take(const watch::v1::WatchResponse& response) {
     is_told_ = false;
   }
   for (const watch::v1::Delta& delta : response.deltas().deltas()) node_.apply(delta, now);
+  if (response.has_load()) node_.set_load(response.load());
 }
 
 void WatchClient::add_to_counts(const watch::v1::WatchResponse& response, std::chrono::milliseconds now) {

@@ -38,7 +38,8 @@ class WatchClient {
   struct Options {
     std::string socket;  ///< a path
     std::chrono::milliseconds longest_pause{1000};
-    Clock clock = {};  ///< for the time at which something was told
+    bool load = false;  ///< asks for what is measured, too: topoletd measures then
+    Clock clock = {};   ///< for the time at which something was told
     /// Waits before the next attempt, on the thread; empty: by the real clock, and until stop() at the longest.
     std::function<void(std::chrono::milliseconds)> pause = {};
   };

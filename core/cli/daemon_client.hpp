@@ -20,11 +20,13 @@ class DaemonClient {
   /// ask; says why and what to do.
   static Result<DaemonClient> connect(const Invocation& invocation);
 
+  static constexpr std::chrono::milliseconds kCallTimeout{30000};
+
   template <class Ask, class Answer>
   Result<Answer> call(grpc::Status (control::v1::Control::Stub::*method)(grpc::ClientContext*, const Ask&, Answer*),
-                      const Ask& ask) {
+                      const Ask& ask, std::chrono::milliseconds timeout = kCallTimeout) {
     grpc::ClientContext context;
-    context.set_deadline(std::chrono::system_clock::now() + kCallTimeout);
+    context.set_deadline(std::chrono::system_clock::now() + timeout);
     Answer answer;
     const grpc::Status status = (stub_.get()->*method)(&context, ask, &answer);
     if (status.ok()) return answer;
@@ -32,8 +34,6 @@ class DaemonClient {
   }
 
  private:
-  static constexpr std::chrono::seconds kCallTimeout{30};
-
   explicit DaemonClient(std::string socket);
   Error explained(const grpc::Status& status) const;
 

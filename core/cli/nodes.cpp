@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <boost/program_options.hpp>
+#include <chrono>
 #include <optional>
 #include <utility>
 
@@ -93,10 +95,28 @@ void add_node_load(const LoadResponse* load, bool is_for_people, Table& nodes) {
   }
 }
 
-Result<std::optional<LoadResponse>> load_if_wanted(const Invocation& invocation) {
-  if (!invocation.has("load")) return std::optional<LoadResponse>();
-  if (!invocation.values["at"].defaulted())
-    return Error{Code::kInvalidArgument, "--load shows what is measured now; leave out --at"};
+/// A topoletd that does not answer by then is not waited for: the table comes from the database.
+constexpr std::chrono::milliseconds kPatienceWithLoad{1000};
+
+/// What is measured anyway, if topoletd runs and something is.
+std::optional<LoadResponse> load_if_known(const Invocation& invocation) {
+  auto daemon = DaemonClient::connect(invocation);
+  if (!daemon) return std::nullopt;
+  control::v1::LoadRequest request;
+  request.set_only_known(true);
+  auto load = daemon->call(&control::v1::Control::Stub::Load, request, kPatienceWithLoad);
+  if (!load || !load->state().is_measuring()) return std::nullopt;
+  const auto is_known = [](const auto& node) { return node.has_used_milli(); };
+  if (std::none_of(load->nodes().begin(), load->nodes().end(), is_known)) return std::nullopt;
+  return *std::move(load);
+}
+
+/// Programs get the columns of load only if they ask for them, so that they are always the same.
+Result<std::optional<LoadResponse>> load_if_wanted(const Invocation& invocation, Format format) {
+  const bool is_now = invocation.values["at"].defaulted();
+  if (!invocation.has("load"))
+    return is_now && format == Format::kTable ? load_if_known(invocation) : std::optional<LoadResponse>();
+  if (!is_now) return Error{Code::kInvalidArgument, "--load shows what is measured now; leave out --at"};
   auto daemon = DaemonClient::connect(invocation);
   if (!daemon) return daemon.error();
   auto load = ask_load(*daemon);
@@ -152,7 +172,9 @@ void declare_nodes(Options& options) {
   declare_format(options);
   options.add_options()("at", boost::program_options::value<std::string>()->value_name("TIME")->default_value("now"),
                         "When: as for `topolet cpu`.")(
-      "load", "Also show how much of its CPUs each uses and can use, as topoletd measures it now.");
+      "load",
+      "Also show how much of its CPUs each uses and can use, as topoletd measures it now. A table shows it without "
+      "this, too, while it is measured anyway.");
 }
 
 Status show_nodes(const Invocation& invocation) {
@@ -162,7 +184,7 @@ Status show_nodes(const Invocation& invocation) {
   if (!format) return format.error();
   const auto config = configuration(invocation);
   if (!config) return config.error();
-  const auto load = load_if_wanted(invocation);
+  const auto load = load_if_wanted(invocation, *format);
   if (!load) return load.error();
   const LoadResponse* const measured = *load ? &**load : nullptr;
   const auto database = StateDatabase::open(invocation);

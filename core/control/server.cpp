@@ -50,7 +50,7 @@ cri::OwnServer::Service service_of(ControlHandlers handlers) {
   methods["Heal"] = method<v1::HealRequest, v1::HealResponse>(
       kChanges, [shared](const auto& request, auto& response) { return shared->heal(request, response); });
   methods["Load"] = method<v1::LoadRequest, v1::LoadResponse>(
-      kQuestions, [shared](const auto&, auto& response) { return shared->load(response); });
+      kQuestions, [shared](const auto& request, auto& response) { return shared->load(request, response); });
   return service;
 }
 

@@ -161,7 +161,7 @@ Status Daemon::open_control(const config::DaemonOptions& options) {
   };
   handlers.set_capacity = [this](const auto& request, auto& response) { return set_capacity(request, response); };
   handlers.heal = [this](const auto& request, auto& response) { return heal(request, response); };
-  handlers.load = [this](auto& response) { return report_load(response); };
+  handlers.load = [this](const auto& request, auto& response) { return report_load(request, response); };
   cri::Listener::Sockets sockets = deps_.sockets ? std::move(deps_.sockets->control) : cri::Listener::Sockets();
   auto opened = control::open_server(
       {.path = options.control, .max_memory_bytes = options.max_memory_bytes, .memory_claims = memory_claims_},

@@ -36,6 +36,12 @@ watch::v1::Load message_of(const load::Load& load) {
     if (measured.effective_milli) node.set_effective_milli(*measured.effective_milli);
     if (measured.used_milli) node.set_used_milli(*measured.used_milli);
   }
+  for (const auto& [os_index, measured] : load.cpus) {
+    watch::v1::CpuLoad& cpu = *message.add_cpus();
+    cpu.set_cpu(os_index);
+    if (measured.effective_milli) cpu.set_effective_milli(*measured.effective_milli);
+    if (measured.used_milli) cpu.set_used_milli(*measured.used_milli);
+  }
   for (const auto& [id, measured] : load.containers) {
     watch::v1::ContainerLoad& container = *message.add_containers();
     container.set_container_id(id);
@@ -129,8 +135,8 @@ void Daemon::tell_load_state(control::v1::LoadState& told) const {
   told.set_capacity_source(state.newest->tells_steal ? engine::kMeasuredSource : "unknown");
 }
 
-Status Daemon::report_load(control::v1::LoadResponse& response) {
-  sampler_->note_reader();
+Status Daemon::report_load(const control::v1::LoadRequest& request, control::v1::LoadResponse& response) {
+  if (!request.only_known()) sampler_->note_reader();
   tell_load_state(*response.mutable_state());
   const std::shared_ptr<const load::Load> load = sampler_->load();
   if (!load) return {};

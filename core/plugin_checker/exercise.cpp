@@ -69,7 +69,7 @@ class Exerciser {
       judge(plugin_.notify(container_event, *topology_));
     }
     begin("tick", TOPOLET_TICK_ID);
-    const auto now = std::chrono::milliseconds(1000);
+    const plugin::TickTime now{std::chrono::milliseconds(1000), std::chrono::hours(24)};
     const plugin::AbiLedger ledger(request_.ledger, *topology_, kReadOnly, plugin_.known());
     const auto told = plugin_.tick({request_.topology, request_.ledger}, *topology_, ledger, now);
     if (judge(told)) {

@@ -125,7 +125,7 @@ struct Recorder::Queue {
   bool stopping TOPOLET_GUARDED_BY(mutex) = false;
   bool is_done TOPOLET_GUARDED_BY(mutex) = false;
   std::map<std::int64_t, std::shared_ptr<const RecordedSetup>> announced TOPOLET_GUARDED_BY(mutex);
-  std::optional<std::chrono::steady_clock::time_point> stands_at TOPOLET_GUARDED_BY(mutex);
+  std::optional<Moment> stands_at TOPOLET_GUARDED_BY(mutex);
 };
 
 Recorder::Recorder(std::shared_ptr<Queue> queue) : queue_(std::move(queue)) {}
@@ -230,11 +230,11 @@ void Recorder::add_operation(placement::ContainerKey key, std::function<Json()> 
 std::vector<plugin::MoveRequest> Recorder::run_tick(const MakeView& view, const Tick& tick,
                                                     const std::vector<std::string>* woken) {
   const Moment at = now(queue_->options.clock);
-  const auto stand = [this](std::optional<std::chrono::steady_clock::time_point> stands_at) {
+  const auto stand = [this](const std::optional<Moment>& stands_at) {
     MutexLock lock(queue_->mutex);
     queue_->stands_at = stands_at;
   };
-  stand(std::chrono::steady_clock::time_point(at.steady));
+  stand(at);
   std::shared_ptr<const plugin::TickSnapshot> seen;
   std::vector<plugin::MoveRequest> moves = tick([&] { return seen = view(); });
   stand(std::nullopt);
@@ -247,13 +247,18 @@ std::vector<plugin::MoveRequest> Recorder::run_tick(const MakeView& view, const 
 }
 
 Clock Recorder::clock() const {
-  Clock clock = queue_->options.clock;
-  clock.steady = [queue = queue_] {
-    {
-      MutexLock lock(queue->mutex);
-      if (queue->stands_at) return *queue->stands_at;
-    }
-    return queue->options.clock.steady();
+  const auto standing = [queue = queue_] {
+    MutexLock lock(queue->mutex);
+    return queue->stands_at;
+  };
+  Clock clock;
+  clock.wall = [standing, queue = queue_] {
+    const std::optional<Moment> at = standing();
+    return at ? at->wall : queue->options.clock.wall();
+  };
+  clock.steady = [standing, queue = queue_] {
+    const std::optional<Moment> at = standing();
+    return at ? std::chrono::steady_clock::time_point(at->steady) : queue->options.clock.steady();
   };
   return clock;
 }

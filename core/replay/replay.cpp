@@ -66,26 +66,24 @@ class Policies {
     thread_.publish(votes_, std::move(container_event));
   }
 
-  std::vector<plugin::MoveRequest> tick(std::chrono::milliseconds steady,
+  std::vector<plugin::MoveRequest> tick(const plugin::TickTime& now,
                                         const std::shared_ptr<const plugin::TickSnapshot>& seen,
                                         const std::vector<std::string>& woken) {
     for (const plugin::PluginVote& vote : votes_)
       vote.plugin->set_wants_tick(std::find(woken.begin(), woken.end(), vote.name) != woken.end());
-    *now_ = std::chrono::steady_clock::time_point(steady);
+    *now_ = now;
     return thread_.tick(votes_, [seen] { return seen; });
   }
 
   bool has_abandoned_calls() const { return thread_.has_abandoned_calls(); }
 
  private:
-  static Clock clock_at(const std::shared_ptr<std::chrono::steady_clock::time_point>& now) {
-    Clock clock;
-    clock.steady = [now] { return *now; };
-    return clock;
+  static Clock clock_at(const std::shared_ptr<plugin::TickTime>& now) {
+    return {.wall = [now] { return now->wall; },
+            .steady = [now] { return std::chrono::steady_clock::time_point(now->steady); }};
   }
 
-  const std::shared_ptr<std::chrono::steady_clock::time_point> now_ =
-      std::make_shared<std::chrono::steady_clock::time_point>();
+  const std::shared_ptr<plugin::TickTime> now_ = std::make_shared<plugin::TickTime>();
   std::vector<plugin::PluginVote> votes_;
   plugin::PolicyThread thread_{{.deadline = kDeadline, .decision_time = kDecisionTime, .clock = clock_at(now_)}};
 };
@@ -285,8 +283,9 @@ class Player {
     ++result_.ticks;
     const auto recorded = from_json<std::vector<plugin::MoveRequest>>(line.value("moves", Json::array()));
     const auto woken = line.value("woken", std::vector<std::string>());
-    const auto moves =
-        policies_->tick(std::chrono::milliseconds(line.at("steady_ms").get<std::int64_t>()), seen, woken);
+    const plugin::TickTime when{std::chrono::milliseconds(line.at("steady_ms").get<std::int64_t>()),
+                                std::chrono::milliseconds(line.at("at").get<std::int64_t>())};
+    const auto moves = policies_->tick(when, seen, woken);
     if (moves == recorded) return;
     const auto describe = [](const plugin::MoveRequest& move) {
       return fmt::format("policy {} asks for a move of {}/{} ({})", move.plugin, move.key.pod_uid, move.key.name,

@@ -271,17 +271,34 @@ Readers capacity_readers() {
           {"source", text(&Operation::source)}};
 }
 
+Reader permille(std::optional<std::uint32_t> Operation::*member) {
+  return [member](Operation& o, const json& v, std::string_view k) {
+    o.*member = static_cast<std::uint32_t>(number_of(v, k, 0, 1000));
+  };
+}
+
 Readers load_readers() {
   constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max() / 2'000'000;
   return {
       {"pod", text(&Operation::pod)},
       {"container", text(&Operation::container)},
       {"cpu_milli", [](Operation& o, const json& v, std::string_view k) { o.cpu_milli = number_of(v, k, 0, kMost); }},
-      {"psi_some_permille",
-       [](Operation& o, const json& v, std::string_view k) {
-         o.psi_some_permille = static_cast<std::uint32_t>(number_of(v, k, 0, 1000));
-       }},
+      {"psi_some_permille", permille(&Operation::psi_some_permille)},
+      {"memory_psi_permille", permille(&Operation::memory_psi_permille)},
+      {"io_psi_permille", permille(&Operation::io_psi_permille)},
+      {"throttled", [](Operation& o, const json& v, std::string_view k) { o.is_throttled = flag_of(v, k); }},
+      {"memory_bytes",
+       [](Operation& o, const json& v, std::string_view k) { o.memory_bytes = number_of(v, k, 0, kMost); }},
       {"node", kNode},
+      {"cpu",
+       [](Operation& o, const json& v, std::string_view k) {
+         o.cpu = static_cast<std::uint32_t>(number_of(v, k, 0, std::numeric_limits<std::uint32_t>::max()));
+       }},
+      {"used_milli", [](Operation& o, const json& v, std::string_view k) { o.used_milli = number_of(v, k, 0, kMost); }},
+      {"measured_for_s",
+       [](Operation& o, const json& v, std::string_view k) {
+         o.measured_for = std::chrono::seconds(number_of(v, k, 0, 24L * 3600));
+       }},
       {"age_ms", [](Operation& o, const json& v,
                     std::string_view k) { o.age = std::chrono::milliseconds(number_of(v, k, 0, 24L * 3600 * 1000)); }},
       {"effective_milli",
@@ -410,20 +427,48 @@ OperationKind kind_of(const json& object) {
   return std::find_if(kNames.begin(), kNames.end(), [&](const auto& entry) { return entry.second == name; })->first;
 }
 
-void check_load(const Operation& operation, const json& object) {
-  const bool is_of_node = object.contains("node");
-  const bool is_of_container = object.contains("pod") && object.contains("container");
-  const bool has_others = object.contains(is_of_node ? "cpu_milli" : "effective_milli") ||
-                          (is_of_node && object.contains("pod")) || (is_of_node && object.contains("container")) ||
-                          (is_of_node && object.contains("psi_some_permille"));
-  if (is_of_node == is_of_container || has_others)
-    throw InvalidLine(
-        "load needs either \"node\", with its \"effective_milli\", or \"pod\" and \"container\", with its "
-        "\"cpu_milli\"");
-  const bool has_value = is_of_node ? operation.effective_milli.has_value() : operation.cpu_milli.has_value();
-  if (operation.known && !has_value)
+/// What a load line may say about one kind of thing.
+struct LoadWords {
+  std::vector<std::string> names;   ///< all of them are needed
+  std::vector<std::string> values;  ///< one of them at least, where it is measured
+  std::vector<std::string> others;
+};
+
+const std::vector<LoadWords>& load_words() {
+  static const std::vector<LoadWords> kAll = {
+      {{"pod", "container"},
+       {"cpu_milli"},
+       {"psi_some_permille", "memory_psi_permille", "io_psi_permille", "throttled", "memory_bytes"}},
+      {{"node"}, {"effective_milli", "used_milli"}, {}},
+      {{"cpu"}, {"effective_milli", "used_milli"}, {}},
+      {{"measured_for_s"}, {}, {}}};
+  return kAll;
+}
+
+void check_load(const json& object) {
+  const auto has = [&object](const std::string& word) { return object.contains(word); };
+  const auto is_about = [&](const LoadWords& words) {
+    return std::all_of(words.names.begin(), words.names.end(), has);
+  };
+  const auto found = std::find_if(load_words().begin(), load_words().end(), is_about);
+  if (found == load_words().end())
+    throw InvalidLine(R"(load needs "pod" and "container", or "node", or "cpu", or "measured_for_s")");
+  for (const LoadWords& words : load_words()) {
+    for (const auto* list : {&words.names, &words.values, &words.others}) {
+      for (const std::string& word : *list) {
+        const auto is_own = [&word](const std::vector<std::string>& own) {
+          return std::find(own.begin(), own.end(), word) != own.end();
+        };
+        if (has(word) && !is_own(found->names) && !is_own(found->values) && !is_own(found->others))
+          throw InvalidLine(
+              fmt::format("load says \"{}\" of {}, which has no such value", word, fmt::join(found->names, " and ")));
+      }
+    }
+  }
+  const bool is_measured = object.value("known", true);
+  if (is_measured && !found->values.empty() && std::none_of(found->values.begin(), found->values.end(), has))
     throw InvalidLine(fmt::format("load needs \"{}\", or \"known\": false, where it is not measured any more",
-                                  is_of_node ? "effective_milli" : "cpu_milli"));
+                                  fmt::join(found->values, "\" or \"")));
 }
 
 Operation read(const json& object) {
@@ -463,7 +508,7 @@ Operation read(const json& object) {
         "capacity needs \"milli\" and \"for_s\": how much, and for how long; with neither the node's nominal "
         "capacity counts again");
   }
-  if (operation.kind == OperationKind::kLoad) check_load(operation, object);
+  if (operation.kind == OperationKind::kLoad) check_load(object);
   if (operation.name.empty()) operation.name = operation.pod;
   return operation;
 }

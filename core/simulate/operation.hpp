@@ -104,9 +104,16 @@ struct Operation {
 
   std::optional<std::int64_t> cpu_milli;  ///< load: of a container, as the next
   std::optional<std::uint32_t> psi_some_permille;
-  std::optional<std::int64_t> effective_milli;  ///< load: of a node
-  bool known = true;                            ///< load: false: it is not measured any more
-  std::chrono::milliseconds age{};              ///< load: of each value that is shown
+  bool is_throttled = false;
+  std::optional<std::int64_t> memory_bytes;
+  std::optional<std::uint32_t> memory_psi_permille;
+  std::optional<std::uint32_t> io_psi_permille;
+  std::optional<std::uint32_t> cpu;  ///< load: whose values the next two are; none: of a node
+  std::optional<std::int64_t> effective_milli;
+  std::optional<std::int64_t> used_milli;
+  std::optional<std::chrono::milliseconds> measured_for;  ///< load: how long there have been measurements
+  bool known = true;                                      ///< load: false: it is not measured any more
+  std::chrono::milliseconds age{};                        ///< load: of each value that is shown
 
   std::uint32_t node = 0;             ///< capacity, load
   std::optional<std::int64_t> milli;  ///< none: nominal again

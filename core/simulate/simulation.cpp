@@ -60,6 +60,16 @@ std::optional<placement::Verdicts> verdicts_of(const store::DecidedRow& row) {
   return verdicts ? std::optional(*std::move(verdicts)) : std::nullopt;
 }
 
+template <class Loads>
+void put_or_erase(Loads& loads, const typename Loads::key_type& of, bool is_known,
+                  const typename Loads::mapped_type& load) {
+  if (is_known) {
+    loads[of] = load;
+  } else {
+    loads.erase(of);
+  }
+}
+
 /// Each once, in the order of the decisions.
 std::vector<std::string> lost_votes_in(const std::vector<store::DecidedRow>& rows) {
   std::vector<std::string> lost_votes;
@@ -406,36 +416,49 @@ void Simulation::set_stuck(const Operation& operation, OperationResult& result) 
 }
 
 void Simulation::set_load(const Operation& operation, OperationResult& result) {
-  if (operation.pod.empty()) {
+  if (operation.measured_for) {
+    measured_for_ = operation.measured_for;
+  } else if (operation.cpu) {
+    if (!topology_->online.contains(*operation.cpu))
+      return set_error(result, fmt::format("the machine has no CPU {}, or it is offline", *operation.cpu));
+    put_or_erase(cpu_loads_, *operation.cpu, operation.known,
+                 {operation.effective_milli, operation.age, operation.used_milli});
+  } else if (operation.pod.empty()) {
     const auto is_it = [&](const topology::Node& node) { return node.os_index == operation.node; };
     if (std::none_of(topology_->nodes.begin(), topology_->nodes.end(), is_it))
       return set_error(result, fmt::format("the machine has no node {}", operation.node));
-    if (operation.known) {
-      node_loads_[operation.node] = {.effective_milli = *operation.effective_milli, .age = operation.age};
-    } else {
-      node_loads_.erase(operation.node);
-    }
-    return;
+    put_or_erase(node_loads_, operation.node, operation.known,
+                 {operation.effective_milli, operation.age, operation.used_milli});
+  } else {
+    set_container_load(operation, result);
   }
+}
+
+void Simulation::set_container_load(const Operation& operation, OperationResult& result) {
   const auto id = container_id(operation, result);
   if (!id) return;
   container_ids_[{operation.pod, operation.container}] = *id;
-  if (operation.known) {
-    loads_[{operation.pod, operation.container}] = {
-        .cpu_milli = *operation.cpu_milli, .psi_some_permille = operation.psi_some_permille, .age = operation.age};
-  } else {
-    loads_.erase({operation.pod, operation.container});
-  }
+  put_or_erase(loads_, {operation.pod, operation.container}, operation.known,
+               {.cpu_milli = operation.cpu_milli.value_or(0),
+                .psi_some_permille = operation.psi_some_permille,
+                .age = operation.age,
+                .is_throttled = operation.is_throttled,
+                .memory_bytes = operation.memory_bytes,
+                .memory_psi_permille = operation.memory_psi_permille,
+                .io_psi_permille = operation.io_psi_permille});
   fill_placement(operation, result);
 }
 
-/// As a sampler would at this moment.
+/// As a sampler would at this moment: null where nothing is measured.
 std::shared_ptr<const load::Load> Simulation::measure() const {
   auto measured = std::make_shared<load::Load>();
   measured->nodes = node_loads_;
+  measured->cpus = cpu_loads_;
+  measured->measured_for = measured_for_;
   for (const auto& [name, load] : loads_) {
     if (const auto id = container_ids_.find(name); id != container_ids_.end()) measured->containers[id->second] = load;
   }
+  if (measured->empty()) return nullptr;
   return measured;
 }
 

@@ -146,6 +146,7 @@ class Simulation {
   void set_cpuset(const Operation& operation, OperationResult& result);
   void set_stuck(const Operation& operation, OperationResult& result);
   void set_load(const Operation& operation, OperationResult& result);
+  void set_container_load(const Operation& operation, OperationResult& result);
   std::shared_ptr<const load::Load> measure() const;
 
   HeldCpusByContainer held_cpus();
@@ -172,6 +173,8 @@ class Simulation {
   std::map<ContainerName, placement::Qos> classes_;
   std::map<ContainerName, load::ContainerLoad> loads_;  ///< measured from here on
   std::map<std::uint32_t, load::NodeLoad> node_loads_;
+  std::map<std::uint32_t, load::CpuLoad> cpu_loads_;
+  std::optional<std::chrono::milliseconds> measured_for_;
 };
 
 }  // namespace topolet::simulate

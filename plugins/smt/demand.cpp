@@ -36,28 +36,17 @@ std::size_t rest_of_pod_cpus(const topolet_request& request, std::size_t own_cpu
   return requested > placed ? requested - placed : 0;
 }
 
-bool requests_cpus(const topolet_request& request) {
-  if (request.exclusive != 0) return request.exclusive_cpus > 0;
-  const topolet_demand* const demand = request.workload->demand;
-  return demand != nullptr && demand->cpu_request_milli > 0;
-}
-
-bool has_heavy_container(const topolet_ledger& ledger) {
+bool has_heavy_container(const topolet_ledger& ledger, const Profiles& profiles) {
   const auto entries = sdk::entries(ledger);
-  return std::any_of(entries.begin(), entries.end(), [](const topolet_ledger_entry& entry) {
-    return entry.mode != TOPOLET_MODE_FOREIGN && profile_of(entry.settings) == Profile::kHeavy;
-  });
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    if (entries[i].mode != TOPOLET_MODE_FOREIGN && profiles.of_entry(i).profile == Profile::kHeavy) return true;
+  }
+  return false;
 }
 
 }  // namespace
 
-Profile profile_of(topolet_kvs settings) {
-  const std::string_view profile = sdk::value_of(settings, kCpuProfileAnnotation);
-  if (profile == "heavy") return Profile::kHeavy;
-  return profile == "light" ? Profile::kLight : Profile::kUnknown;
-}
-
-Demand demand_of(const topolet_request& request, const PolicyOptions& options) {
+Demand demand_of(const topolet_request& request, const PolicyOptions& options, const Profiles& profiles) {
   const topolet_kvs settings = request.workload->settings;
   Demand demand;
   demand.annotation_error = sdk::setting_error(settings, kSmtAnnotation, {kIsolate, "share"});
@@ -71,12 +60,14 @@ Demand demand_of(const topolet_request& request, const PolicyOptions& options) {
   if (sdk::has_flag(request, TOPOLET_REQUEST_POD_SCOPE) && demand.isolated) {
     demand.rest_of_pod_cpus = rest_of_pod_cpus(request, demand.exclusive_cpus);
   }
-  const Profile profile = profile_of(settings);
-  if (options.pair) {
-    demand.profile = profile;
+  if (options.pair != Pair::kOff) {
+    LoadProfile own = profiles.of_newcomer();
+    demand.profile = own.profile;
+    demand.busy_hours = own.busy_hours;
+    demand.profile_reason = std::move(own.reason);
     demand.avoids_heavy =
-        profile == Profile::kUnknown && requests_cpus(request) && has_heavy_container(*request.ledger);
-  } else if (profile != Profile::kUnknown && demand.ineffective_annotation.empty()) {
+        demand.profile == Profile::kUnknown && requests_cpus(request) && has_heavy_container(*request.ledger, profiles);
+  } else if (annotated_profile(settings) != Profile::kUnknown && demand.ineffective_annotation.empty()) {
     demand.ineffective_annotation = "topolet.io/cpu-profile has no effect: pair = false";
   }
   return demand;

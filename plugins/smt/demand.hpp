@@ -8,13 +8,9 @@
 #include <string>
 
 #include "plugins/smt/options.hpp"
+#include "plugins/smt/profiles.hpp"
 
 namespace topolet::smt {
-
-/// How much load a container puts on its cores, as its annotation topolet.io/cpu-profile says.
-enum class Profile : std::uint8_t { kUnknown, kHeavy, kLight };
-
-Profile profile_of(topolet_kvs settings);
 
 struct Demand {
   std::string annotation_error;        ///< why an annotation cannot be obeyed; empty if all can
@@ -25,11 +21,14 @@ struct Demand {
   bool whole_cores = false;
   std::size_t rest_of_pod_cpus = 0;     ///< requested by the containers of its pod that are placed after it
   Profile profile = Profile::kUnknown;  ///< unknown, too, with pair = false
-  bool avoids_heavy = false;            ///< it requests CPUs without a profile, and there are heavy containers
+  Hours busy_hours = kAllHours;  ///< of a heavy container: others that are heavy in other hours do not disturb it
+  std::string profile_reason;    ///< why it counts as heavy or light; empty if its annotation says so
+  bool avoids_heavy = false;     ///< it requests CPUs without a profile, and there are heavy containers
 
   bool is_empty() const { return !isolated && !whole_cores && profile == Profile::kUnknown && !avoids_heavy; }
 };
 
-Demand demand_of(const topolet_request& request, const PolicyOptions& options);
+/// `profiles` are those of the containers in the request.
+Demand demand_of(const topolet_request& request, const PolicyOptions& options, const Profiles& profiles);
 
 }  // namespace topolet::smt

@@ -20,9 +20,16 @@ enum class IsolateSiblings : std::uint8_t {
   kExclusive   ///< those of all containers with exclusive CPUs, unless annotated topolet.io/smt = share
 };
 
+/// By what containers are heavy or light.
+enum class Pair : std::uint8_t {
+  kOff,
+  kAnnotated,  ///< by the annotation topolet.io/cpu-profile
+  kMeasured    ///< by that, or else by what containers of the same kind were measured to use
+};
+
 struct PolicyOptions {
   IsolateSiblings isolate_siblings = IsolateSiblings::kAnnotated;
-  bool pair = false;
+  Pair pair = Pair::kOff;
   /// True if, where CPUs are handed out as whole cores, those of the last core beyond the request stay idle. If false,
   /// the numa plugin has denied such a request.
   bool rounds_up = true;

@@ -59,18 +59,23 @@ std::int64_t milli_of(const topolet_demand* demand) {
 
 }  // namespace
 
-Pairing::Pairing(const sdk::CoreMap& cores, const topolet_ledger& ledger, const Demand& demand)
+Pairing::Pairing(const sdk::CoreMap& cores, const topolet_ledger& ledger, const Profiles& profiles,
+                 const Demand& demand)
     : cores_(cores),
       profile_(demand.profile),
+      busy_hours_(demand.busy_hours),
       exclusive_(demand.exclusive_cpus > 0),
       heavy_containers_(cores.os_index_end(), 0),
       light_shared_containers_(cores.os_index_end(), 0),
       heavy_cpus_(cores.core_count(), 0) {
-  for (const topolet_ledger_entry& entry : sdk::entries(ledger)) {
-    const Profile profile = profile_of(entry.settings);
-    if (competes_with(entry)) add_sharer(entry);
-    const bool heavy = profile == Profile::kHeavy;
-    if (entry.mode == TOPOLET_MODE_FOREIGN || profile == Profile::kUnknown || (!heavy && !shares_cpus(entry))) continue;
+  const auto entries = sdk::entries(ledger);
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    const topolet_ledger_entry& entry = entries[i];
+    const LoadProfile of = profiles.of_entry(i);
+    if (competes_with(entry, of.profile)) add_sharer(entry);
+    const bool heavy = of.profile == Profile::kHeavy;
+    if (entry.mode == TOPOLET_MODE_FOREIGN || of.profile == Profile::kUnknown) continue;
+    if (heavy ? !is_disturbed_by(of) : !shares_cpus(entry)) continue;
     sdk::for_each_index(entry.cpus, [&](std::uint32_t cpu) {
       const std::uint32_t core = cores_.core_of(cpu);
       if (core == TOPOLET_NONE) return;
@@ -78,6 +83,11 @@ Pairing::Pairing(const sdk::CoreMap& cores, const topolet_ledger& ledger, const 
       if (!heavy) ++light_shared_containers_[cpu];
     });
   }
+}
+
+/// Returns false if both are heavy, but never in the same hour.
+bool Pairing::is_disturbed_by(const LoadProfile& other) const {
+  return profile_ != Profile::kHeavy || (busy_hours_ & other.busy_hours) != 0;
 }
 
 void Pairing::add_sharer(const topolet_ledger_entry& entry) {
@@ -178,8 +188,7 @@ Set Pairing::cpus_to_choose_from(topolet_set usable, std::size_t wanted) const {
   return chosen;
 }
 
-bool Pairing::competes_with(const topolet_ledger_entry& entry) const {
-  const Profile profile = profile_of(entry.settings);
+bool Pairing::competes_with(const topolet_ledger_entry& entry, Profile profile) const {
   return shares_cpus(entry) && (profile_ == Profile::kUnknown ? profile != Profile::kHeavy : profile == profile_);
 }
 

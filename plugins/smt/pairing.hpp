@@ -38,7 +38,7 @@ class Pairing {
  public:
   /// `demand` must be that of a heavy or light container, or of one that avoids heavy ones. Borrows the cores and the
   /// ledger.
-  Pairing(const sdk::CoreMap& cores, const topolet_ledger& ledger, const Demand& demand);
+  Pairing(const sdk::CoreMap& cores, const topolet_ledger& ledger, const Profiles& profiles, const Demand& demand);
 
   /// All `usable` CPUs, the best level first. For a heavy or light exclusive container a level has at most one CPU of
   /// each core.
@@ -60,7 +60,8 @@ class Pairing {
   };
   void add_sharer(const topolet_ledger_entry& entry);
   void rank(const CoreThreads& core, std::vector<Level>& levels) const;
-  bool competes_with(const topolet_ledger_entry& entry) const;
+  bool competes_with(const topolet_ledger_entry& entry, Profile profile) const;
+  bool is_disturbed_by(const LoadProfile& other) const;
   void rank_for_heavy(CoreThreads core, std::vector<Level>& levels) const;
   void rank_for_light_exclusive(CoreThreads core, std::vector<Level>& levels) const;
   void rank_for_light_shared(CoreThreads core, std::vector<Level>& levels) const;
@@ -68,6 +69,7 @@ class Pairing {
 
   const sdk::CoreMap& cores_;
   Profile profile_;
+  Hours busy_hours_;
   bool exclusive_;
   std::vector<std::uint32_t> heavy_containers_;         ///< how many, by CPU
   std::vector<std::uint32_t> light_shared_containers_;  ///< how many, by CPU

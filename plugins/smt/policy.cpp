@@ -201,13 +201,14 @@ std::string reason_of(const topolet_candidate& candidate, const NeighbourCounts&
                                                                              : items_for_light(counts, shares);
   std::string reason = sdk::node_names(candidate.nodes) + ": ";
   for (std::size_t i = 0; i < items.size(); ++i) reason += (i > 0 ? ", " : "") + items[i];
-  return items.empty() ? reason + "no free CPUs" : reason;
+  if (items.empty()) reason += "no free CPUs";
+  return demand.profile_reason.empty() ? reason : reason + "; " + demand.profile_reason;
 }
 
 /// Counts the neighbours of the best CPUs of each candidate, as many CPUs as the container requests.
 std::vector<NeighbourCounts> neighbours_by_candidate(const topolet_request& request, const CoreMap& cores,
-                                                     const Demand& demand) {
-  const Pairing pairing(cores, *request.ledger, demand);
+                                                     const Profiles& profiles, const Demand& demand) {
+  const Pairing pairing(cores, *request.ledger, profiles, demand);
   const std::vector<Level> levels = pairing.levels(free_cpus(request).view());
   std::vector<NeighbourCounts> counts;
   for (const topolet_candidate& candidate : sdk::candidates(request)) {
@@ -219,8 +220,9 @@ std::vector<NeighbourCounts> neighbours_by_candidate(const topolet_request& requ
   return counts;
 }
 
-std::vector<Verdict> score_pairing(const topolet_request& request, const CoreMap& cores, const Demand& demand) {
-  const std::vector<NeighbourCounts> counts = neighbours_by_candidate(request, cores, demand);
+std::vector<Verdict> score_pairing(const topolet_request& request, const CoreMap& cores, const Profiles& profiles,
+                                   const Demand& demand) {
+  const std::vector<NeighbourCounts> counts = neighbours_by_candidate(request, cores, profiles, demand);
   const auto has_conflict = [](const NeighbourCounts& of) {
     return of[static_cast<std::size_t>(Neighbours::kConflict)] > 0;
   };
@@ -236,13 +238,14 @@ std::vector<Verdict> score_pairing(const topolet_request& request, const CoreMap
   return verdicts;
 }
 
-Set cpus_to_choose_from(const topolet_pick_request& picking, const CoreMap& cores, const Demand& demand) {
+Set cpus_to_choose_from(const topolet_pick_request& picking, const CoreMap& cores, const Profiles& profiles,
+                        const Demand& demand) {
   if (demand.isolated) return Isolation(cores, *picking.request, demand).cpus_to_choose_from(picking.usable);
   if (demand.whole_cores) {
     Set whole = cores.on_whole_cores(picking.usable);
     return whole.size() < demand.exclusive_cpus ? Set() : whole;
   }
-  const Pairing pairing(cores, *picking.request->ledger, demand);
+  const Pairing pairing(cores, *picking.request->ledger, profiles, demand);
   const std::size_t wanted = demand.exclusive_cpus > 0
                                  ? demand.exclusive_cpus
                                  : pairing.shared_cpus_requested(picking.usable, picking.request->workload->demand);
@@ -277,21 +280,23 @@ PickAnswer withhold_siblings(const topolet_pick_request& picking, const CoreMap&
 }  // namespace
 
 std::vector<Verdict> Policy::score(const topolet_request& request) const {
-  const Demand demand = demand_of(request, options_);
+  const Profiles profiles(request, options_, history_);
+  const Demand demand = demand_of(request, options_, profiles);
   if (!demand.annotation_error.empty()) return same_for_all(request, TOPOLET_VERDICT_REJECT, demand.annotation_error);
   std::vector<Verdict> verdicts;
   if (!demand.is_empty()) {
     const CoreMap cores(*request.topology);
     if (demand.whole_cores) return score_whole_cores(request, cores, demand, options_);
     if (!demand.isolated && !has_siblings(cores)) return {};
-    verdicts = demand.isolated ? score_isolation(request, cores, demand) : score_pairing(request, cores, demand);
+    verdicts =
+        demand.isolated ? score_isolation(request, cores, demand) : score_pairing(request, cores, profiles, demand);
   }
   if (!verdicts.empty() || demand.ineffective_annotation.empty()) return verdicts;
   return same_for_all(request, TOPOLET_VERDICT_ABSTAIN, demand.ineffective_annotation);
 }
 
 void Policy::propose(const topolet_request& request, sdk::Proposals& proposals) const {
-  const Demand demand = demand_of(request, options_);
+  const Demand demand = demand_of(request, options_, Profiles(request, options_, history_));
   if (!demand.annotation_error.empty() || (!demand.isolated && !demand.whole_cores)) return;
   for (const Set& nodes : node_sets_of_whole_cores(request, CoreMap(*request.topology), demand)) {
     proposals.nodes(nodes.view());
@@ -300,7 +305,8 @@ void Policy::propose(const topolet_request& request, sdk::Proposals& proposals) 
 
 PickAnswer Policy::pick(const topolet_pick_request& picking) const {
   if (picking.stage != TOPOLET_PICK_CHOOSE && picking.stage != TOPOLET_PICK_REVIEW) return {};
-  const Demand demand = demand_of(*picking.request, options_);
+  const Profiles profiles(*picking.request, options_, history_);
+  const Demand demand = demand_of(*picking.request, options_, profiles);
   if (!demand.annotation_error.empty() || demand.is_empty()) return {};
   const CoreMap cores(*picking.request->topology);
   if (picking.stage == TOPOLET_PICK_REVIEW) {
@@ -309,9 +315,21 @@ PickAnswer Policy::pick(const topolet_pick_request& picking) const {
   }
   PickAnswer answer;
   if (!demand.isolated && !has_siblings(cores)) return answer;
-  answer.narrow = cpus_to_choose_from(picking, cores, demand);
+  answer.narrow = cpus_to_choose_from(picking, cores, profiles, demand);
   if (answer.narrow.size() == sdk::size_of(picking.usable)) answer.narrow = {};
   return answer;
+}
+
+/// What a container counts as stays as it is for as long as the container lives, so that nobody moves to and fro with
+/// its load.
+void Policy::adjust(const topolet_adjust_request& asked, sdk::Adjustments& adjustments) const {
+  if (options_.pair != Pair::kMeasured) return;
+  const LoadProfile own = Profiles(*asked.request, options_, history_).of_newcomer();
+  if (own.is_measured) adjustments.tag(kProfileTag, tag_text(own));
+}
+
+void Policy::tick(const topolet_tick_request& request, sdk::Wishes& /*wishes*/) {
+  if (options_.pair == Pair::kMeasured) history_.tick(request);
 }
 
 void Policy::score(const topolet_request& request, sdk::Scores& scores) const { scores.give(score(request)); }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "plugins/smt/options.hpp"
+#include "plugins/smt/use_history.hpp"
 
 namespace topolet::smt {
 
@@ -21,10 +22,13 @@ struct PickAnswer {
   std::string unmet;  ///< a goal that cannot be met, and why
 };
 
-/// Immutable, so any thread may call it.
+/// One thread at a time.
 class Policy {
  public:
-  explicit Policy(const PolicyOptions& options) : options_(options) {}
+  explicit Policy(const PolicyOptions& options, const sdk::Host& host = sdk::Host(nullptr))
+      : options_(options), history_(host) {
+    if (options.pair == Pair::kMeasured) history_.begin();
+  }
 
   static constexpr std::array<topolet_str, 2> kAnnotations = {
       {sdk::borrow(kSmtAnnotation), sdk::borrow(kCpuProfileAnnotation)}};
@@ -44,11 +48,22 @@ class Policy {
   /// Chooses CPUs; in the review, the siblings of those that were chosen, which stay idle. Orders nothing.
   PickAnswer pick(const topolet_pick_request& picking) const;
 
+  /// It has the host measure with pair = measured.
+  topolet_reads reads() const {
+    return {sizeof(topolet_reads), options_.pair == Pair::kMeasured ? TOPOLET_READS_LOAD : 0, {}, {}};
+  }
+  /// Where nothing is to be learned, as seldom as there are ticks.
+  std::uint32_t interval_ms() const { return options_.pair == Pair::kMeasured ? kLearnEveryMs : TOPOLET_TICK_MAX_MS; }
+  void tick(const topolet_tick_request& request, sdk::Wishes& wishes);
+  /// Notes what the container counts as, where that is by measurement.
+  void adjust(const topolet_adjust_request& asked, sdk::Adjustments& adjustments) const;
+
   void score(const topolet_request& request, sdk::Scores& scores) const;
   void pick(const topolet_pick_request& request, sdk::Picks& picks) const;
 
  private:
-  PolicyOptions options_;
+  const PolicyOptions options_;
+  UseHistory history_;
 };
 
 }  // namespace topolet::smt

@@ -573,13 +573,14 @@ FIELD(topolet_log, struct_size, 0, 4, uint32_t);
 FIELD(topolet_log, reserved, 4, 4, uint32_t);
 FIELD(topolet_log, write, 8, 8, void (*)(const topolet_host* host, int32_t level, topolet_str message));
 
-SIZE(topolet_tick_request, 40);
+SIZE(topolet_tick_request, 48);
 FIELD(topolet_tick_request, struct_size, 0, 4, uint32_t);
 FIELD(topolet_tick_request, reserved, 4, 4, uint32_t);
 FIELD(topolet_tick_request, now_ms, 8, 8, uint64_t);
 FIELD(topolet_tick_request, topology, 16, 8, const topolet_topology*);
 FIELD(topolet_tick_request, ledger, 24, 8, const topolet_ledger*);
 FIELD(topolet_tick_request, load, 32, 8, const topolet_load*);
+FIELD(topolet_tick_request, unix_ms, 40, 8, int64_t);
 
 SIZE(topolet_tick_sink, 32);
 FIELD(topolet_tick_sink, struct_size, 0, 4, uint32_t);

@@ -82,6 +82,36 @@ TEST(NodeTest, TellsAFollowerAllThatIsThereAndThenWhatChanges) {
   EXPECT_EQ(late.last["generation"], 11);
 }
 
+TEST(NodeTest, TellsWhatIsMeasuredUntilTheConnectionEnds) {
+  Node node;
+  node.begin(snapshot(), milliseconds(1));
+  Told early;
+  node.follow(early.follower());
+  EXPECT_EQ(early.last.contains("nodes"), false) << "nothing was measured yet";
+  watch::v1::Load load;
+  load.set_is_settled(true);
+  load.add_nodes()->set_node(1);
+  load.mutable_nodes(0)->set_used_milli(1500);
+  load.add_cpus()->set_cpu(5);
+  load.mutable_cpus(0)->set_used_milli(400);
+  load.mutable_cpus(0)->set_effective_milli(900);
+  node.set_load(load);
+  EXPECT_EQ(early.events.back(), "load");
+  EXPECT_EQ(early.last["nodes"]["1"], nlohmann::json({{"used_milli", 1500}})) << "what is not known is left out";
+  EXPECT_EQ(early.last["cpus"]["5"], nlohmann::json({{"used_milli", 400}, {"effective_milli", 900}}));
+  Told late;
+  node.follow(late.follower());
+  EXPECT_EQ(late.last["is_settled"], true);
+  const std::size_t before = early.events.size();
+  node.set_connected(false, milliseconds(2));
+  EXPECT_THAT(std::vector<std::string>(early.events.begin() + static_cast<std::ptrdiff_t>(before), early.events.end()),
+              ::testing::Contains("load"));
+  Told last;
+  node.follow(last.follower());
+  EXPECT_THAT(last.last["cpus"], IsEmpty());
+  EXPECT_EQ(node.history(milliseconds(3)).find("used_milli"), std::string::npos);
+}
+
 TEST(NodeTest, MakesTheStateOnceForAllWhoFollow) {
   Node node({.version = "0.1", .name = "n1"});
   node.begin(snapshot(), milliseconds(1));

@@ -8,6 +8,7 @@
 #include <future>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/support/manual_clock.hpp"
@@ -30,7 +31,7 @@ class WatchSocket final : public watch::v1::Watch::Service {
     builder.RegisterService(this);
     server_ = builder.BuildAndStart();
   }
-  grpc::Status Watch(grpc::ServerContext*, const watch::v1::WatchRequest*,
+  grpc::Status Watch(grpc::ServerContext*, const watch::v1::WatchRequest* request,
                      grpc::ServerWriter<watch::v1::WatchResponse>* stream) override {
     std::lock_guard lock(mutex_);
     const std::size_t number = came_++;
@@ -40,6 +41,9 @@ class WatchSocket final : public watch::v1::Watch::Service {
       stream->Write(response);
       response.Clear();
       response.mutable_deltas()->add_deltas()->set_time_ms(changed_.count());
+      stream->Write(response);
+      if (!request->load()) return {grpc::StatusCode::UNAVAILABLE, "not now"};
+      response.mutable_load()->add_cpus()->set_cpu(3);
       stream->Write(response);
     }
     return {grpc::StatusCode::UNAVAILABLE, "not now"};
@@ -110,6 +114,30 @@ TEST_F(WatchClientTest, HasCountedASnapshotBeforeAnybodyIsToldOfIt) {
   EXPECT_EQ(told.get_future().wait_for(std::chrono::minutes(1)), std::future_status::ready);
   client.stop();
   EXPECT_THAT(snapshots, ElementsAre(1U));
+}
+
+TEST_F(WatchClientTest, AsksForLoadIfItIsToldTo) {
+  for (const bool asks : {false, true}) {
+    const WatchSocket socket(socket_, {true});
+    Node node;
+    std::vector<std::string> loads;
+    std::promise<void> ended;
+    node.follow([&](const auto& update) {
+      if (update->event == "load") loads.push_back(update->data);
+    });
+    WatchClient::Options options{.socket = socket_, .load = asks, .clock = clock_.clock()};
+    options.pause = [&, has_ended = false](milliseconds) mutable {
+      if (!std::exchange(has_ended, true)) ended.set_value();
+    };
+    WatchClient client(options, node, *log_);
+    client.start();
+    EXPECT_EQ(ended.get_future().wait_for(std::chrono::minutes(1)), std::future_status::ready);
+    client.stop();
+    ASSERT_EQ(loads.size(), asks ? 2U : 0U) << "what was measured, and that nothing is any more";
+    if (asks) {
+      EXPECT_EQ(loads.front(), R"({"cpus":{"3":{}},"is_settled":false,"nodes":{}})");
+    }
+  }
 }
 
 }  // namespace

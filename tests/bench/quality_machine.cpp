@@ -154,17 +154,21 @@ const CpuSet& QualityMachine::cpus_beside_gpu(std::uint32_t gpu) const {
   return topology_->node(gpu_nodes_[gpu])->cpus;
 }
 
-/// A pod that was moved counts where it is now. Policies are shown homes: where containers may run says their state.
+/// A pod that was moved counts where it is now: where policies see it, and where it runs, which may be more.
 void QualityMachine::read_ledger() {
   free_ = cpus_;
   const simulate::Snapshot snapshot = simulation_->snapshot();
   for (const placement::LedgerEntry& entry : snapshot.ledger.entries) {
-    if (entry.placement.mode == placement::Mode::kExclusive) free_ -= entry.placement.cpus;
-    free_ -= entry.placement.withheld;
+    const placement::Placement& placement = entry.placement;
+    if (placement.mode == placement::Mode::kExclusive) free_ -= placement.cpus;
+    free_ -= placement.withheld;
+    Placed& pod = pods_.at(std::stoul(entry.key.pod_uid.substr(kUidPrefix.size())));
+    (entry.key.name == kBeside ? pod.beside : pod.cpus) = placement.cpus;
+    if (entry.key.name == kFirst) pod.runs_on = placement.cpus;
   }
-  for (const simulate::ContainerSnapshot& container : snapshot.containers) {
-    const auto pod = pods_.find(std::stoul(container.key.pod_uid.substr(kUidPrefix.size())));
-    if (pod != pods_.end()) (container.key.name == kBeside ? pod->second.beside : pod->second.cpus) = container.cpus;
+  for (const simulate::RunningContainer& running : simulation_->runtime().running()) {
+    const auto pod = pods_.find(std::stoul(running.pod.substr(kUidPrefix.size())));
+    if (pod != pods_.end() && running.container == kFirst && !running.cpus.empty()) pod->second.runs_on = running.cpus;
   }
 }
 

@@ -35,8 +35,9 @@ bool takes_load();
 struct Placed {
   bool is_denied = false;
   bool has_lost_votes = false;
-  CpuSet cpus;         ///< of its first container
-  CpuSet beside = {};  ///< of the second, if it has one
+  CpuSet cpus;          ///< of its first container
+  CpuSet beside = {};   ///< of the second, if it has one
+  CpuSet runs_on = {};  ///< of the first: `cpus`, and those that it may run on beside its home
 };
 
 /// Throws std::runtime_error, with all mistakes of the configuration, for a machine that cannot be had.

@@ -49,6 +49,19 @@ TEST(QualityMachine, FollowsPodsThatAreMoved) {
   EXPECT_EQ(machine.pods().at(0).cpus.to_string(), "2-7");
 }
 
+TEST(QualityMachine, SeesWhereAPodRunsBesideItsHome) {
+  MachineOptions options = two_nodes();
+  options.settings = {"numa.shared-home=soft"};
+  options.shared_may_burst = true;
+  QualityMachine machine(options);
+  const CpuSet home = machine.admit(0, with_cpus(500)).cpus;
+  ASSERT_EQ(home.size(), 4U);
+  machine.tell_load(0, 4000, 500);
+  machine.pass(std::chrono::seconds(20));
+  EXPECT_EQ(machine.pods().at(0).cpus, home);
+  EXPECT_GT(machine.pods().at(0).runs_on.size(), home.size());
+}
+
 TEST(QualityMachine, ForgetsAPodThatIsDenied) {
   QualityMachine machine(two_nodes());
   EXPECT_TRUE(machine.admit(0, with_cpus(9000)).is_denied);

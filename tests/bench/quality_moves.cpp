@@ -217,9 +217,9 @@ class Bursts {
       const auto known = pods_.try_emplace(pod, Pod{BurstModel(seed_, pod, churn[pod].milli_cpus), now}).first;
       const BurstModel::Use use = known->second.model.at(now - known->second.created);
       const bool is_hog = scene_.has_hog && pod == hog_of(machine, churn);
-      const auto all = static_cast<std::int64_t>(placed.cpus.size()) * 1000;
+      const auto all = static_cast<std::int64_t>(placed.runs_on.size()) * 1000;
       sharers.push_back({pod,
-                         {placed.cpus, is_hog ? all : use.milli, std::max<std::int64_t>(1, churn[pod].milli_cpus)},
+                         {placed.runs_on, is_hog ? all : use.milli, std::max<std::int64_t>(1, churn[pod].milli_cpus)},
                          use.is_burst && !is_hog});
     }
     return sharers;

@@ -3,6 +3,7 @@
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -27,14 +28,18 @@ class MadeUpLoad final : public control::v1::Control::Service {
     builder.RegisterService(this);
     server_ = builder.BuildAndStart();
   }
-  grpc::Status Load(grpc::ServerContext* /*context*/, const control::v1::LoadRequest* /*request*/,
+  grpc::Status Load(grpc::ServerContext* /*context*/, const control::v1::LoadRequest* request,
                     LoadResponse* response) override {
-    if (asked_++ > 0 || load_.state().sampling() == "off") *response = load_;
+    if (!request->only_known()) ++asked_to_measure_;
+    if (request->only_known() || asked_++ > 0 || load_.state().sampling() == "off") *response = load_;
     return grpc::Status::OK;
   }
 
+  int asked_to_measure() const { return asked_to_measure_; }
+
  private:
   const LoadResponse load_;
+  std::atomic<int> asked_to_measure_ = 0;
   int asked_ = 0;
   std::unique_ptr<grpc::Server> server_;
 };
@@ -72,6 +77,49 @@ Said top(const LoadResponse& load, std::vector<std::string> options = {}) {
   const MadeUpLoad daemon(directory.file("control.sock"), load);
   options.insert(options.begin(), {"top", "--once", "--socket", directory.file("control.sock")});
   return topolet(options);
+}
+
+/// A state directory of a machine of one node with four CPUs.
+class NodesTest : public ::testing::Test {
+ protected:
+  NodesTest() {
+    const std::string workload = directory_.file("workload");
+    directory_.write("workload", "");
+    const Said said =
+        simulate({"--topology", "numa:1 core:4 pu:1", "--workload", workload, "--state-dir", directory_.file("state")});
+    EXPECT_EQ(said.code, 0) << said.text;
+  }
+  Said nodes(std::vector<std::string> options = {}) const {
+    options.insert(options.begin(), {"nodes", "--state-dir", directory_.file("state"), "--socket", socket_});
+    return topolet(options);
+  }
+
+  const TempDir directory_;
+  const std::string socket_ = directory_.file("control.sock");
+};
+
+TEST_F(NodesTest, ShowsWhatIsMeasuredAnyway) {
+  const MadeUpLoad daemon(socket_, two_containers());
+  const Said said = nodes();
+  EXPECT_EQ(said.code, 0) << said.text;
+  EXPECT_THAT(said.text, ContainsRegex("CPUS USED +CPUS EFFECTIVE"));
+  EXPECT_THAT(said.text, HasSubstr("2.50"));
+  EXPECT_EQ(daemon.asked_to_measure(), 0) << "nothing is measured for its sake";
+  EXPECT_FALSE(json::parse(nodes({"--json"}).text)[0].contains("used_milli")) << "programs ask for it";
+  EXPECT_EQ(json::parse(nodes({"--json", "--load"}).text)[0]["used_milli"], 2500);
+  EXPECT_GT(daemon.asked_to_measure(), 0);
+  EXPECT_THAT(nodes({"--at", "1s"}).text, Not(HasSubstr("CPUS USED")));
+}
+
+TEST_F(NodesTest, ShowsTheRestWhereNothingIsMeasured) {
+  EXPECT_EQ(nodes().code, 0) << "without a topoletd";
+  LoadResponse load = two_containers();
+  load.mutable_state()->set_is_measuring(false);
+  const MadeUpLoad daemon(socket_, load);
+  const Said said = nodes();
+  EXPECT_EQ(said.code, 0) << said.text;
+  EXPECT_THAT(said.text, HasSubstr("SHARED REQUESTS"));
+  EXPECT_THAT(said.text, Not(HasSubstr("CPUS USED")));
 }
 
 TEST(Top, ShowsWhoUsesMostFirst) {

@@ -95,6 +95,50 @@ TEST_F(LoadReliefTest, AContainerLeavesANodeThatIsUsedUp) {
   EXPECT_EQ(moves().size(), 1U) << "both nodes are calm";
 }
 
+/// Decisions that read no load name no sample, and samples that no decision read are not stored.
+TEST_F(LoadReliefTest, DecisionsNameTheSampleThatTheyWereMadeBy) {
+  begin();
+  const auto column = [this](const std::string& query) {
+    auto database = store::Database::open(directory_.path() / "state.db", store::Database::Access::kReadOnly);
+    std::vector<std::string> all;
+    auto statement = database->prepare(query.c_str(), "read");
+    while (*statement->next()) all.push_back(statement->text(0));
+    return all;
+  };
+  const auto samples = [&column] {
+    return column(
+        "SELECT d.pod_uid || ' ' || l.sample FROM decided d JOIN decided_load l ON l.decision = d.decision "
+        "WHERE d.event = 'placed' ORDER BY d.decision");
+  };
+  node_->burstable("a", 100);
+  EXPECT_THAT(samples(), IsEmpty()) << "nothing is measured";
+  apply(measured("a", 700));
+  node_->burstable("b", 100);
+  apply(measured("b", 0));
+  apply(measured("a", 1234));
+  node_->burstable("c", 100);
+  node_->burstable("d", 100);
+  EXPECT_THAT(samples(), ::testing::ElementsAre("b 1", "c 2", "d 2")) << "one that is the same is stored once";
+  const std::vector<std::string> stored = column("SELECT load FROM load_sample ORDER BY sample");
+  ASSERT_EQ(stored.size(), 2U);
+  EXPECT_THAT(stored[0], HasSubstr("700"));
+  EXPECT_THAT(stored[1], HasSubstr("1234"));
+  for (int milli = 100; milli < 1000; milli += 100) apply(measured("a", milli));
+  EXPECT_EQ(column("SELECT sample FROM load_sample").size(), 2U);
+}
+
+TEST_F(LoadReliefTest, DecisionsThatReadNoLoadNameNone) {
+  node_ = std::make_unique<SimulatedNode>("node:2(memory=64GB) core:4 pu:1",
+                                          std::vector<std::string>{"--plugins.enable=numa"},
+                                          SimulationOptions{.state_dir = directory_.path()});
+  node_->burstable("a", 100);
+  apply(measured("a", 700));
+  node_->burstable("b", 100);
+  auto database = store::Database::open(directory_.path() / "state.db", store::Database::Access::kReadOnly);
+  EXPECT_EQ(*database->integer("SELECT count(*) FROM load_sample", "read"), 0);
+  EXPECT_EQ(*database->integer("SELECT count(*) FROM decided_load", "read"), 0);
+}
+
 TEST_F(LoadReliefTest, OldValuesMoveNobody) {
   begin();
   node_->burstable("a", 900);

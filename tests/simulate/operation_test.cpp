@@ -42,6 +42,33 @@ TEST(Operation, ReadsWhatTheCriCarries) {
   EXPECT_EQ(create.cgroup_parent, "/kubepods/podx");
 }
 
+TEST(Operation, ReadsAllThatIsMeasured) {
+  const Operation container = parsed(R"({"op":"load","pod":"p","container":"c","cpu_milli":7,"psi_some_permille":1,
+      "throttled":true,"memory_bytes":3,"memory_psi_permille":4,"io_psi_permille":5,"age_ms":6})");
+  EXPECT_EQ(container.cpu_milli, 7);
+  EXPECT_TRUE(container.is_throttled);
+  EXPECT_EQ(container.memory_bytes, 3);
+  EXPECT_EQ(container.memory_psi_permille, 4U);
+  EXPECT_EQ(container.io_psi_permille, 5U);
+  const Operation cpu = parsed(R"({"op":"load","cpu":3,"used_milli":400,"effective_milli":900})");
+  EXPECT_EQ(cpu.cpu, 3U);
+  EXPECT_EQ(cpu.used_milli, 400);
+  EXPECT_EQ(cpu.effective_milli, 900);
+  EXPECT_EQ(parsed(R"({"op":"load","node":1,"used_milli":400})").used_milli, 400);
+  EXPECT_EQ(parsed(R"({"op":"load","measured_for_s":30})").measured_for, std::chrono::seconds(30));
+  EXPECT_FALSE(parsed(R"({"op":"load","cpu":3,"known":false})").known);
+}
+
+TEST(Operation, RefusesLoadOfNothingAndOfTwoThings) {
+  EXPECT_THAT(refusal(R"({"op":"load","cpu_milli":7})"),
+              HasSubstr("load needs \"pod\" and \"container\", or \"node\""));
+  EXPECT_THAT(refusal(R"({"op":"load","pod":"p","container":"c","used_milli":7})"),
+              HasSubstr("load says \"used_milli\" of pod and container, which has no such value"));
+  EXPECT_THAT(refusal(R"({"op":"load","pod":"p","container":"c","node":1,"cpu_milli":7})"), HasSubstr("\"node\""));
+  EXPECT_THAT(refusal(R"({"op":"load","node":1})"), HasSubstr("load needs \"effective_milli\" or \"used_milli\""));
+  EXPECT_THAT(refusal(R"({"op":"load","pod":"p","container":"c"})"), HasSubstr("load needs \"cpu_milli\""));
+}
+
 TEST(Operation, ReadsWhenTheDaemonIsKilled) {
   EXPECT_EQ(parsed(R"({"op":"restart"})").kill_at, std::nullopt);
   EXPECT_EQ(parsed(R"({"op":"restart","at":"now"})").kill_at, std::nullopt);

@@ -25,6 +25,22 @@ function box(className, title) {
   return made;
 }
 
+const cpus = (milli) => (milli / 1000).toFixed(2);
+
+/** What is measured of a CPU, for people; empty if nothing is known. */
+export function describeCpuLoad(measured) {
+  if (measured?.used_milli === undefined) return "";
+  const lost = measured.effective_milli === undefined ? 0 : 1000 - measured.effective_milli;
+  return `, ${Math.round(measured.used_milli / 10)} % used${lost >= 10 ? `, ${Math.round(lost / 10)} % taken by the hypervisor` : ""}`;
+}
+
+/** The same of a node with so many CPUs. */
+export function describeNodeLoad(measured, count) {
+  if (measured?.used_milli === undefined) return "";
+  const able = measured.effective_milli === undefined ? "" : `, ${cpus(measured.effective_milli)} effective`;
+  return `; ${cpus(measured.used_milli)} of ${count} CPUs used${able}`;
+}
+
 /** Groups devices by node; "elsewhere": devices on several nodes or none. */
 function devicesByPlace(machine) {
   const places = new Map();
@@ -40,6 +56,7 @@ export class MachineMap {
   constructor(root, onChoose) {
     this.root = root;
     this.buttons = new Map();
+    this.nodes = [];
     this.machine = null;
     root.addEventListener("click", (event) => {
       const button = event.target.closest(".cpu");
@@ -50,22 +67,37 @@ export class MachineMap {
     root.addEventListener("keydown", (event) => this.onKey(event));
   }
 
-  /** Draws `node`. `marked`: the CPUs to be made out from the others. */
-  show(node, marked) {
+  /** Draws `node`. `marked`: the CPUs to be made out from the others. `load`: what is measured; null: it is not shown. */
+  show(node, marked, load = null) {
     if (this.machine !== node.machine) this.build(node.machine);
+    this.showNodeLoads(load);
     for (const [cpu, entry] of cpuTable(node)) {
       const button = this.buttons.get(cpu);
       if (!button) continue;
       const isMarked = marked.has(cpu);
-      const className = `cpu ${entry.kind}${isMarked ? " marked" : ""}`;
+      const measured = load?.cpus[cpu];
+      const isMeasured = measured?.used_milli !== undefined;
+      const className = `cpu ${entry.kind}${isMarked ? " marked" : ""}${isMeasured ? " measured" : ""}`;
       const colour = entry.kind === "exclusive" ? colourOf(entry.owner.key.pod_uid) : "";
       if (button.className !== className) button.className = className;
       // Reading a style back costs more than all the rest.
       if (button.colour !== colour) button.style.backgroundColor = button.colour = colour;
-      const label = describeCpu(cpu, entry);
+      const share = isMeasured ? `${Math.min(100, Math.round(measured.used_milli / 10))}%` : "";
+      if ((button.share ?? "") !== share) button.style.setProperty("--used", button.share = share);
+      const label = describeCpu(cpu, entry) + describeCpuLoad(measured);
       if (button.title !== label) button.title = label;
       setAttribute(button, "aria-label", isMarked ? `${label}, of what is chosen` : label);
       button.owner = entry.owner ? keyOf(entry.owner.key) : null;
+    }
+  }
+
+  showNodeLoads(load) {
+    for (const { made, title, osIndex, count } of this.nodes) {
+      const text = title + describeNodeLoad(load?.nodes[osIndex], count);
+      const name = made.firstChild;
+      if (name.textContent === text) continue;
+      name.textContent = text;
+      made.setAttribute("aria-label", text);
     }
   }
 
@@ -76,6 +108,7 @@ export class MachineMap {
     this.machine = machine;
     this.buttons.clear();
     this.drawn = new Set();
+    this.nodes = [];
     this.root.classList.toggle("many", parseSet(machine.present || machine.online).length > kManyCpus);
     const devices = devicesByPlace(machine);
     const packages = (machine.packages ?? []).map((text, number) =>
@@ -85,6 +118,7 @@ export class MachineMap {
       const cpus = node.memory_only ? [] : parseSet(node.cpus);
       const place = packages.find((one) => cpus.some((cpu) => one.cpus.has(cpu)));
       const made = this.nodeBox(titleOf(node), cpus, devices.get(String(node.os_index)));
+      this.nodes.push({ made, title: titleOf(node), osIndex: node.os_index, count: cpus.length });
       if (place) place.box.append(made); else rest.push(made);
     }
     const online = new Set(parseSet(machine.online));

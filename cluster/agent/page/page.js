@@ -22,7 +22,24 @@ let streaming = false;
 let chosen = null;     // {container: key} or {cpu: number}, and who has the focus again after it
 const decisions = new Map();  // by container: the newest decision that was told
 
+let load = null;       // what is measured now; null: the agent was never told
+
 const shown = () => past?.node ?? live;
+
+/** Only of now: what was measured is not in the history. */
+const shownLoad = () => (find("show-load").checked && !past && connected ? load : null);
+
+function drawLoadChoice() {
+  find("load-choice").hidden = load === null;
+  const isShown = shownLoad() !== null;
+  const isKnown = load !== null && Object.keys(load.cpus).length > 0;
+  const notes = [];
+  if (isShown && !isKnown) notes.push("nothing is measured now");
+  if (isShown && isKnown && !load.is_settled) notes.push("measured for less than a minute: nobody decides by it yet");
+  if (find("show-load").checked && past) notes.push("what was measured then is not kept");
+  find("load-notes").hidden = notes.length === 0;
+  setText(find("load-notes"), notes.join("; "));
+}
 
 // Choosing
 
@@ -109,7 +126,8 @@ function draw() {
   events.draw();
   const node = shown();
   if (!node) return;
-  map.show(node, markedCpus(node));
+  drawLoadChoice();
+  map.show(node, markedCpus(node), shownLoad());
   table.show(node.containers, chosen?.container);
   details.show(node, chosen, past?.decisions ?? decisions);
 }
@@ -172,6 +190,7 @@ function showNow() {
 }
 
 find("moment").addEventListener("input", (event) => showPast(Number(event.target.value)));
+find("show-load").addEventListener("change", drawSoon);
 find("now").addEventListener("click", () => { showNow(); find("moment").focus(); });
 
 // Messages from the agent
@@ -211,6 +230,7 @@ function follow() {
     loadTimeline();
   });
   on("delta", take);
+  on("load", (told) => { load = told; drawSoon(); });
 }
 
 follow();

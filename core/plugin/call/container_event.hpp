@@ -1,6 +1,7 @@
 // The events that plugins receive between decisions, and the requests that they may make then.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -43,6 +44,12 @@ struct TickSnapshot {
   std::shared_ptr<const topology::Topology> topology;
   placement::LedgerSnapshot ledger;
   std::shared_ptr<const load::Load> load = {};  ///< what is measured; null: nothing
+};
+
+/// When it is, as it is told to plugins.
+struct TickTime {
+  std::chrono::milliseconds steady{};  ///< of a clock that never runs backwards
+  std::chrono::milliseconds wall{};    ///< since 1970
 };
 
 /// A plugin's request to place a container anew.

@@ -426,14 +426,14 @@ CallStatus PluginPolicy::notify(const ContainerEvent& container_event, const Abi
 }
 
 CallResult<TickAnswer> PluginPolicy::tick(const TickSnapshot& tick, const AbiTopology& topology,
-                                          const AbiLedger& ledger, std::chrono::milliseconds now) {
+                                          const AbiLedger& ledger, const TickTime& now) {
   if (!has(kTick)) return TickAnswer();
   TickReply reply{{begin_call()}, name_, tick.ledger};
   const topolet_load* load =
       tick.topology == nullptr ? nullptr : lend_load(*arguments_, tick.load.get(), *tick.topology, tick.ledger.entries);
-  const auto* request = arguments_->copy_struct(topolet_tick_request{sizeof(topolet_tick_request), 0,
-                                                                     static_cast<std::uint64_t>(now.count()),
-                                                                     &topology.view(), &ledger.view(), load});
+  const auto* request = arguments_->copy_struct(
+      topolet_tick_request{sizeof(topolet_tick_request), 0, static_cast<std::uint64_t>(now.steady.count()),
+                           &topology.view(), &ledger.view(), load, now.wall.count()});
   const PluginHost::StateWriteScope writing(*host_);
   if (const CallStatus asked = call(kTick, request, reply, {.ledger = &ledger, .topology = &topology}); !asked)
     return asked.failure();

@@ -89,7 +89,7 @@ class PluginPolicy final {
   void wake_by(PluginHost::Wake wake) { host_->wake_by(std::move(wake)); }
   /// `ledger` shows that of the tick.
   CallResult<TickAnswer> tick(const TickSnapshot& tick, const AbiTopology& topology, const AbiLedger& ledger,
-                              std::chrono::milliseconds now);
+                              const TickTime& now);
 
   /// From now until forget_abandoned_call(), sinks and state answer TOPOLET_LATE.
   void abandon_call() { host_->call_abandoned() = true; }

@@ -158,11 +158,11 @@ std::optional<std::chrono::milliseconds> PluginRecords::until_tick(const PluginP
   return std::chrono::ceil<std::chrono::milliseconds>(*last + interval - now());
 }
 
-std::chrono::milliseconds PluginRecords::record_tick(const std::string& plugin) {
+TickTime PluginRecords::record_tick(const std::string& plugin) {
   MutexLock lock(mutex_);
   const Time ticked = now();
   records_[plugin].last_tick = ticked;
-  return std::chrono::duration_cast<std::chrono::milliseconds>(ticked.time_since_epoch());
+  return {std::chrono::duration_cast<std::chrono::milliseconds>(ticked.time_since_epoch()), options_.clock.wall()};
 }
 
 void PluginRecords::quarantine_if_overlong(const std::string& plugin, PluginRecord& record) {

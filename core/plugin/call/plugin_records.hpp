@@ -62,7 +62,7 @@ class PluginRecords {
   /// Nothing if it wants no ticks; 0 or less if it is due.
   std::optional<std::chrono::milliseconds> until_tick(const PluginPolicy& plugin) TOPOLET_EXCLUDES(mutex_);
   /// Records that it is called now, and returns that time.
-  std::chrono::milliseconds record_tick(const std::string& plugin) TOPOLET_EXCLUDES(mutex_);
+  TickTime record_tick(const std::string& plugin) TOPOLET_EXCLUDES(mutex_);
 
  private:
   struct PluginRecord {

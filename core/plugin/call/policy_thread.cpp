@@ -173,7 +173,7 @@ class PolicyThread::GuardedPolicy final : public placement::Policy {
     });
   }
 
-  Result<TickAnswer> tick(const TickSnapshot& tick, std::chrono::milliseconds now) {
+  Result<TickAnswer> tick(const TickSnapshot& tick, const TickTime& now) {
     return ask<TickAnswer>(kTick, "look at the containers", [&] {
       const std::shared_ptr<const AbiTopology> topology = run_.shown.cache().topology(tick.topology, plugin_->known());
       const AbiLedger& ledger = run_.shown.ledger(tick.ledger, *topology, name_, plugin_->known());

@@ -113,6 +113,26 @@ pageTest("draws the machine", {}, async (page) => {
   for (const part of ["node 2: 16 GiB, no CPUs", "nvidia0", "devices of several nodes or none: nvme"]) assert.ok(text.includes(part), part);
 });
 
+pageTest("shows how much is used while somebody wants to see it", {}, async (page, standIn) => {
+  const titleOf = (cpu) => page.run((number) => document.querySelector(`[data-cpu="${number}"]`).title, cpu);
+  assert.equal(await page.run(() => document.getElementById("load-choice").hidden), true, "nobody measures");
+  standIn.send("load", { is_settled: false, nodes: { 0: { used_milli: 3210, effective_milli: 14000 }, 1: {} },
+    cpus: { 10: { used_milli: 456, effective_milli: 800 }, 11: { used_milli: 0 }, 12: {} } });
+  await page.eventually("there is a choice", () => !document.getElementById("load-choice").hidden);
+  assert.equal(await titleOf(10), "CPU 10: shared");
+  await page.run(() => document.getElementById("show-load").click());
+  await page.eventually("it is shown", () => document.querySelector('[data-cpu="10"]').classList.contains("measured"));
+  assert.match(await titleOf(10), /^CPU 10: shared.*, 46 % used, 20 % taken by the hypervisor$/);
+  assert.match(await titleOf(11), /, 0 % used$/);
+  assert.doesNotMatch(await titleOf(12), /used/);
+  assert.equal(await page.run(() => document.querySelector('[data-cpu="10"]').style.getPropertyValue("--used")), "46%");
+  assert.ok((await textOf(page, "#machine")).includes("; 3.21 of 16 CPUs used, 14.00 effective"));
+  assert.match(await textOf(page, "#load-notes"), /measured for less than a minute/);
+  standIn.send("load", { is_settled: false, nodes: {}, cpus: {} });
+  await page.eventually("it is gone", () => document.querySelector(".cpu.measured") === null);
+  assert.match(await textOf(page, "#load-notes"), /nothing is measured now/);
+});
+
 pageTest("draws 64 nodes with 2,048 CPUs", { nodes: 64, cores: 16 }, async (page) => {
   assert.equal(await page.run(() => document.querySelectorAll("#machine .cpu").length), 2050);
   assert.equal(await page.run(() => document.querySelectorAll("#machine .package").length), 8);

@@ -168,7 +168,7 @@ void expect_best(Scene& scene, const Set& narrow, std::size_t wanted, const Cost
 constexpr std::uint64_t kScenes = 120;
 
 TEST(SmtProperties, HeavyContainersMeetAndPairAsLittleAsCanBe) {
-  const Policy policy({.pair = true});
+  const Policy policy({.pair = Pair::kAnnotated});
   for (std::uint64_t seed = 0; seed < kScenes && !testing::Test::HasFailure(); ++seed) {
     Scene scene(seed);
     SCOPED_TRACE(scene.words());
@@ -182,7 +182,7 @@ TEST(SmtProperties, HeavyContainersMeetAndPairAsLittleAsCanBe) {
 }
 
 TEST(SmtProperties, LightContainersFillTheSiblingsOfHeavyOnes) {
-  const Policy policy({.pair = true});
+  const Policy policy({.pair = Pair::kAnnotated});
   for (std::uint64_t seed = 0; seed < kScenes && !testing::Test::HasFailure(); ++seed) {
     Scene scene(seed);
     SCOPED_TRACE(scene.words());
@@ -196,7 +196,7 @@ TEST(SmtProperties, LightContainersFillTheSiblingsOfHeavyOnes) {
 }
 
 TEST(SmtProperties, OthersAreBesideHeavyContainersAsLittleAsCanBe) {
-  const Policy policy({.pair = true});
+  const Policy policy({.pair = Pair::kAnnotated});
   for (std::uint64_t seed = 0; seed < kScenes && !testing::Test::HasFailure(); ++seed) {
     Scene scene(seed);
     SCOPED_TRACE(scene.words());
@@ -211,7 +211,7 @@ TEST(SmtProperties, OthersAreBesideHeavyContainersAsLittleAsCanBe) {
 }
 
 TEST(SmtProperties, SharedContainersGetWhatTheyAskForAndNoMoreThreadsOfACoreThanThatTakes) {
-  const Policy policy({.pair = true});
+  const Policy policy({.pair = Pair::kAnnotated});
   for (std::uint64_t seed = 0; seed < kScenes && !testing::Test::HasFailure(); ++seed) {
     Scene scene(seed);
     SCOPED_TRACE(scene.words());

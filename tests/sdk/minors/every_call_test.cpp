@@ -275,8 +275,9 @@ class Conversation {
 
   void tick() {
     const AbiTopology topology(request->topology);
-    const auto answer = policy_->tick({request->topology, request->ledger}, topology,
-                                      AbiLedger(request->ledger, topology), std::chrono::milliseconds(99));
+    const auto answer =
+        policy_->tick({request->topology, request->ledger}, topology, AbiLedger(request->ledger, topology),
+                      {std::chrono::milliseconds(99), std::chrono::milliseconds(5)});
     if (!is_answered(answer)) return;
     say("refused: '{}'", answer->refused);
     for (const MoveRequest& move : answer->moves)

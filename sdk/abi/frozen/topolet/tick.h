@@ -17,10 +17,11 @@ extern "C" {
 typedef struct topolet_tick_request {
   uint32_t struct_size;
   uint32_t reserved;
-  uint64_t now_ms; /* of a monotonic clock that begins anywhere, also after a restart; a plugin needs no other clock */
+  uint64_t now_ms;                  /* of a monotonic clock that begins anywhere, also after a restart */
   const topolet_topology* topology; /* borrowed for the call, as is this struct */
   const topolet_ledger* ledger;     /* borrowed for the call */
   const topolet_load* load;         /* borrowed for the call; null: nothing is measured */
+  int64_t unix_ms; /* of the wall clock, since 1970 in UTC, which somebody may set; a plugin needs no other clock */
 } topolet_tick_request;
 
 #define TOPOLET_REPLACE_OTHER_NODES 1u /* it may leave the nodes that it is on */

@@ -313,13 +313,13 @@ class Plugin {
     finish(answer, status);
   }
 
-  /// `load`: what is measured, or null.
+  /// `load`: what is measured, or null. `unix_ms`: of the wall clock.
   std::vector<Wish> tick(const Machine& machine, const Ledger& ledger, std::uint64_t now_ms,
-                         const topolet_load* load = nullptr) {
+                         const topolet_load* load = nullptr, std::int64_t unix_ms = 0) {
     sinks::TickAnswer answer;
     answer.ledger = &ledger.view();
     const topolet_tick_sink sink = sinks::sink_into(answer);
-    const topolet_tick_request request{sizeof(request), 0, now_ms, &machine.view(), &ledger.view(), load};
+    const topolet_tick_request request{sizeof(request), 0, now_ms, &machine.view(), &ledger.view(), load, unix_ms};
     host_.may_write_ = true;
     const std::int32_t status = capability<topolet_tick>(TOPOLET_TICK_ID).tick(instance_, &request, &sink);
     host_.may_write_ = false;
