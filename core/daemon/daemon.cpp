@@ -361,7 +361,7 @@ engine::Engine::Deps Daemon::engine_deps(const std::shared_ptr<const topology::T
           .any_plugin_handles_events = [this] { return plugins_->has(TOPOLET_EVENTS_ID); },
           .publish_event = [this](auto event) { publish(std::move(event)); },
           .tick_plugins = [this](const auto& view) { return tick(view); },
-          .besteffort_percent = [this] { return plugins_->besteffort_percent(); },
+          .besteffort_share = [this] { return plugins_->besteffort_share(); },
           .observers = std::move(observers)};
 }
 

@@ -126,7 +126,7 @@ Engine::Impl::Impl(Options&& given, Deps&& deps, LoadedLedger loaded)
       memory_narrower({*loop, committer, cpusets, mover, clock.clock(), deps.log}),
       rebalancer({*loop, committer, placer, mover, clock.clock(), deps.log}),
       home_relief({committer, placer, clock.clock()}),
-      besteffort_relief({committer, placer, clock.clock(), std::move(deps.besteffort_percent)}),
+      besteffort_relief({committer, placer, cpusets, clock.clock(), deps.log, std::move(deps.besteffort_share)}),
       plugin_events(committer,
                     {*loop, placer, std::move(deps.any_plugin_handles_events), std::move(deps.publish_event)}),
       kubelet_static(committer, loaded.told_of_kubelet, deps.log),

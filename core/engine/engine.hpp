@@ -39,6 +39,7 @@
 #include "core/operations/foreign_cpuset.hpp"
 #include "core/operations/operation.hpp"
 #include "core/operations/runtime.hpp"
+#include "core/placement/besteffort_share.hpp"
 #include "core/placement/runtime_handlers.hpp"
 #include "core/plugin/call/container_event.hpp"
 
@@ -166,9 +167,8 @@ class Engine final : public operations::OperationHandler {
     std::function<std::vector<plugin::MoveRequest>(
         const std::function<std::shared_ptr<const plugin::TickSnapshot>()>& view)>
         tick_plugins = {};
-    /// Returns the percentage of what the pool can do that is for BestEffort containers and those whom they yield to;
-    /// none: they yield to nobody. May be empty.
-    std::function<std::optional<std::uint32_t>()> besteffort_percent = {};
+    /// Returns how much is for BestEffort containers. May be empty: they yield to nobody.
+    std::function<placement::BestEffortShare()> besteffort_share = {};
     /// Who else hears of all transitions, on the loop's thread. They must outlive the engine.
     std::vector<Observer*> observers = {};
     std::unique_ptr<Loop> loop = std::make_unique<ThreadLoop>();

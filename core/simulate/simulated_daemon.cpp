@@ -275,7 +275,7 @@ Status SimulatedDaemon::begin_run() {
           .any_plugin_handles_events = [] { return true; },
           .publish_event = [&run](auto event) { run.publish(std::move(event)); },
           .tick_plugins = [&run](const auto& view) { return run.tick(view); },
-          .besteffort_percent = [&run] { return plugin::besteffort_percent_of(run.votes, run.policies->states()); },
+          .besteffort_share = [&run] { return plugin::besteffort_share_of(run.votes, run.policies->states()); },
           .observers = run.observers(),
           .loop = std::move(loop)});
   if (options_.front == operations::Neighbours::kInAnswer)

@@ -8,11 +8,16 @@ namespace sdk = topolet::sdk;
 
 constexpr std::array<topolet_str, 2> kRelieve = {{TOPOLET_STR("off"), TOPOLET_STR("on")}};
 
-constexpr std::array<topolet_option, 2> kOptions = {{
+constexpr std::array<topolet_option, 3> kOptions = {{
     sdk::integer_option(
         "besteffort-percent", "65", 0, 100,
         "How much of what the CPUs of the shared pool can do is for BestEffort containers and those that "
         "they give way to, together: they run on the CPUs that the others leave of it. 0: on all."),
+    sdk::string_option(
+        "besteffort-memory", "off",
+        "How many percent of the machine's memory are for BestEffort containers and what all others request, together: "
+        "the rest is shared among them in equal parts, as memory.high of their cgroups (version 2), which slows a "
+        "container down rather than ends it. off, or 1 to 100."),
     sdk::choice_option("relieve", "on", kRelieve,
                        "Whether a container that shares CPUs leaves a node, one a minute, that for a minute has been "
                        "able to do clearly less than its containers want, for a calmer one (on), or none does (off)."),

@@ -264,6 +264,16 @@ struct BestEffortNarrowed {
   std::string reason;
   std::string reason_code;
 };
+/// BestEffort containers may use other parts of the memory that is left over from now on.
+struct BestEffortMemoryShared {
+  struct Change {
+    placement::ContainerKey key;
+    std::int64_t memory_high = 0;  ///< as in Allocation
+  };
+  std::vector<Change> changes;
+  std::string reason;
+  std::string reason_code;
+};
 /// Other CPUs may be used from now on. `restricted`: shared containers that use less than a whole candidate. `widened`:
 /// shared containers with a new `within`.
 struct MachineChanged {
@@ -332,7 +342,7 @@ using Event =
                  event::Moved, event::MemoryMoved, event::ChangeReverted, event::MoveWithdrawn, event::Converged,
                  event::Drifted, event::SeenInKernel, event::SetByPlugin, event::FoundStuck, event::CameLoose,
                  event::Overlapped, event::Adopted, event::FoundForeign, event::PodConfined, event::PodQuotaDropped,
-                 event::Evaluated, event::HomesWidened, event::BestEffortNarrowed, event::MachineChanged,
+                 event::Evaluated, event::HomesWidened, event::BestEffortNarrowed, event::BestEffortMemoryShared, event::MachineChanged,
                  event::CrashHoldExpired, event::Restarted, event::ClockSet, event::AuditOnly, event::SetupChanged,
                  event::CapacityReported, event::CapacityCleared, event::CapacityTimePassed, event::KubeletStatic,
                  event::RestEnded, event::WaitingExpired>;
