@@ -36,6 +36,13 @@ std::string containers(const StatusResponse& status) {
   return text.empty() ? "none" : text;
 }
 
+std::string released_line(const StatusResponse& status) {
+  if (status.released().empty()) return {};
+  return fmt::format("released     {}, until topoletd starts again (`topolet restart`)\n",
+                     status.released() == "cpusets" ? "everybody has all CPUs, and nobody is placed"
+                                                    : "BestEffort containers give way to nobody");
+}
+
 /// A line and what to do about it; empty if all have the CPUs they should have.
 std::string squeezed(const StatusResponse& status) {
   if (status.squeezed() == 0) return {};
@@ -248,6 +255,7 @@ std::string format_text(const StatusResponse& status) {
       "CPUs         {} allowed; pool {}; reserved {}; exclusive {}; withheld {}\n"
       "{}"
       "{}"
+      "{}"
       "generation   {}\n",
       escaped(status.version()), status.process(), duration_text(status.uptime_s()), health_line(status),
       status.listen().empty() ? std::string() : fmt::format("listens on   {}\n", escaped(status.listen())),
@@ -257,7 +265,7 @@ std::string format_text(const StatusResponse& status) {
       status.reconciled() ? "" : " (not yet compared with the runtime)", overruled(status), stuck(status),
       overlaps(status), foreign_handlers(status), squeezed(status), illness_lines(status, Clock().wall().count()),
       or_none(status.allowed_cpus()), or_none(status.pool_cpus()), or_none(status.reserved_cpus()),
-      or_none(status.exclusive_cpus()), or_none(status.withheld_cpus()), capacities(status), load_line(status),
+      or_none(status.exclusive_cpus()), or_none(status.withheld_cpus()), capacities(status), load_line(status), released_line(status),
       status.generation());
 }
 
@@ -327,6 +335,7 @@ nlohmann::ordered_json format_json(const StatusResponse& status) {
           {"reconciled", status.reconciled()},
           {"needs_somebody", needs_somebody(status)},
           {"illnesses", illnesses_json(status)},
+          {"released", status.released()},
           {"state_dir", status.state_dir()},
           {"store_degraded", status.store_degraded()},
           {"store_degraded_because", status.store_degraded_because()},

@@ -161,6 +161,7 @@ Status Daemon::open_control(const config::DaemonOptions& options) {
   };
   handlers.set_capacity = [this](const auto& request, auto& response) { return set_capacity(request, response); };
   handlers.heal = [this](const auto& request, auto& response) { return heal(request, response); };
+  handlers.release = [this](const auto& request, auto& response) { return release(request, response); };
   handlers.load = [this](auto& response) { return report_load(response); };
   cri::Listener::Sockets sockets = deps_.sockets ? std::move(deps_.sockets->control) : cri::Listener::Sockets();
   auto opened = control::open_server(

@@ -165,6 +165,7 @@ class Daemon {
   Status report(const config::DaemonOptions& options, control::v1::StatusResponse& response);
   Status set_capacity(const control::v1::SetCapacityRequest& request, control::v1::SetCapacityResponse& response);
   Status heal(const control::v1::HealRequest& request, control::v1::HealResponse& response);
+  Status release(const control::v1::ReleaseRequest& request, control::v1::ReleaseResponse& response);
   Status report_load(control::v1::LoadResponse& response);
   void tell_load_state(control::v1::LoadState& state) const;
   std::optional<metrics::LoadFigures> load_figures() const;

@@ -39,6 +39,7 @@ inline constexpr const char* kBestEffortYields = "besteffort-yields";
 inline constexpr const char* kBestEffortFreed = "besteffort-freed";
 inline constexpr const char* kBestEffortMemory = "besteffort-memory";
 inline constexpr const char* kBestEffortMemoryFreed = "besteffort-memory-freed";
+inline constexpr const char* kReleased = "released";
 inline constexpr const char* kReturned = "returned";
 inline constexpr const char* kCpusUnavailable = "cpus-unavailable";
 inline constexpr const char* kCpusAvailable = "cpus-available";

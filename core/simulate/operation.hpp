@@ -56,6 +56,7 @@ enum class OperationKind : std::uint8_t {
   kStuck,
   kHeal,
   kLoad,
+  kRelease,
 };
 
 /// The call whose answer `runtime` sets.
@@ -72,7 +73,8 @@ struct Operation {
   CpuSet cpus;          ///< occupy, vacate, offline, online, cpuset
   bool again = false;   ///< cpuset
   bool ends = false;    ///< stuck
-  bool is_dry = false;  ///< heal
+  bool is_dry = false;   ///< heal
+  bool cpusets = false;  ///< release
 
   std::string name;  ///< run_pod: the pod's; its uid where the line does not say
   std::string pod_namespace = "default";

@@ -196,6 +196,8 @@ void Simulation::dispatch(const Operation& operation, OperationResult& result) {
       return set_stuck(operation, result);
     case OperationKind::kHeal:
       return heal(operation, result);
+    case OperationKind::kRelease:
+      return release(operation, result);
     case OperationKind::kLoad:
       return set_load(operation, result);
   }
@@ -381,6 +383,14 @@ void Simulation::heal(const Operation& operation, OperationResult& result) {
                     moved.from.to_string(), moved.to.to_string(), moved.reason));
   }
   for (const engine::HealReport::Left& left : healed->left) add(fmt::format("{} stays: {}", left.container, left.why));
+}
+
+void Simulation::release(const Operation& operation, OperationResult& result) {
+  const Result<engine::ReleaseReport> released = daemon_.release(operation.cpusets);
+  if (!released) return set_failed(result, released.error().message);
+  result.reason = fmt::format("{} released", counted(released->released, "container"));
+  for (const engine::ReleaseReport::Untold& untold : released->untold)
+    result.reason += fmt::format("; {} does not have it yet: {}", untold.container, untold.why);
 }
 
 /// The kernel tells nobody: topoletd sees it when it looks next.

@@ -8,7 +8,7 @@
 namespace topolet::engine {
 
 void BestEffortRelief::check() {
-  const placement::BestEffortShare share = deps_.share ? deps_.share() : placement::BestEffortShare();
+  const placement::BestEffortShare share = deps_.share && !has_ended_ ? deps_.share() : placement::BestEffortShare();
   share_cpus(share.cpus);
   share_memory(share.memory);
 }

@@ -36,6 +36,8 @@ class BestEffortRelief {
 
   /// To be called about once a second.
   void check();
+  /// They give way to nobody any more, whatever the options say.
+  void end() { has_ended_ = true; }
 
  private:
   using Moment = std::optional<std::chrono::steady_clock::time_point>;
@@ -50,6 +52,7 @@ class BestEffortRelief {
   const BestEffortMemoryPlanner memory_planner_;
   Moment last_step_;
   Moment last_memory_step_;
+  bool has_ended_ = false;
   bool said_why_not_ = false;  ///< memory cannot be shared
 };
 

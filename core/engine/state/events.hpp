@@ -274,6 +274,11 @@ struct BestEffortMemoryShared {
   std::string reason;
   std::string reason_code;
 };
+/// What topolet has done to containers is taken back. `cpusets`: their CPUs and memory nodes, too.
+struct Released {
+  bool cpusets = false;
+  std::string reason;
+};
 /// Other CPUs may be used from now on. `restricted`: shared containers that use less than a whole candidate. `widened`:
 /// shared containers with a new `within`.
 struct MachineChanged {
@@ -342,7 +347,7 @@ using Event =
                  event::Moved, event::MemoryMoved, event::ChangeReverted, event::MoveWithdrawn, event::Converged,
                  event::Drifted, event::SeenInKernel, event::SetByPlugin, event::FoundStuck, event::CameLoose,
                  event::Overlapped, event::Adopted, event::FoundForeign, event::PodConfined, event::PodQuotaDropped,
-                 event::Evaluated, event::HomesWidened, event::BestEffortNarrowed, event::BestEffortMemoryShared, event::MachineChanged,
+                 event::Evaluated, event::HomesWidened, event::BestEffortNarrowed, event::BestEffortMemoryShared, event::Released, event::MachineChanged,
                  event::CrashHoldExpired, event::Restarted, event::ClockSet, event::AuditOnly, event::SetupChanged,
                  event::CapacityReported, event::CapacityCleared, event::CapacityTimePassed, event::KubeletStatic,
                  event::RestEnded, event::WaitingExpired>;

@@ -12,6 +12,7 @@
 #include "core/engine/state/machine_transitions.hpp"
 #include "core/engine/state/move_transitions.hpp"
 #include "core/engine/state/observation_transitions.hpp"
+#include "core/engine/state/release_transition.hpp"
 #include "core/engine/state/unified_files.hpp"
 #include "core/placement/container_notes.hpp"
 #include "core/placement/reason_codes.hpp"
@@ -83,6 +84,7 @@ class Transitions {
   void operator()(const event::HomesWidened& event) { moves_.widen(event); }
   void operator()(const event::BestEffortNarrowed& event);
   void operator()(const event::BestEffortMemoryShared& event);
+  void operator()(const event::Released& event) { release(ledger_, event, draft_); }
   void operator()(const event::MachineChanged& event) { machine_.change(event); }
   void operator()(const event::CrashHoldExpired& event) { draft_.end(event.key, "crash-hold"); }
   void operator()(const event::Restarted& event);
