@@ -14,9 +14,8 @@ namespace {
 using control::v1::ReleaseResponse;
 
 nlohmann::ordered_json json_of(const ReleaseResponse& released, bool cpusets) {
-  nlohmann::ordered_json json = {{"cpusets", cpusets},
-                                 {"released", released.released()},
-                                 {"untold", nlohmann::ordered_json::array()}};
+  nlohmann::ordered_json json = {
+      {"cpusets", cpusets}, {"released", released.released()}, {"untold", nlohmann::ordered_json::array()}};
   for (const ReleaseResponse::Untold& untold : released.untold())
     json["untold"].push_back({{"container", untold.container()}, {"why", untold.why()}});
   return json;
@@ -36,9 +35,10 @@ void print(const ReleaseResponse& released, bool cpusets) {
 void declare_release(Options& options) {
   declare_location(options);
   declare_json(options);
-  options.add_options()("all",
-                        "Take back all but the CPUs of containers: memory.high, and the CPUs that BestEffort containers "
-                        "were narrowed to.")(
+  options.add_options()(
+      "all",
+      "Take back all but the CPUs of containers: memory.high, and the CPUs that BestEffort containers "
+      "were narrowed to.")(
       "cpusets", "The same, and let every container run on all CPUs of the pool, with memory of all NUMA nodes.");
 }
 

@@ -163,10 +163,11 @@ std::string load_line(const StatusResponse& status) {
     const char* why = load.sampling() == "off" ? "daemon.load = off" : "nobody reads it";
     return fmt::format("{:12} not measured: {}\n", "load", why);
   }
-  std::string text = fmt::format(
-      "{:12} measured for {}, {} s ago; capacity by {}\n", "load", duration_text(load.measured_for_ms() / 1000),
-      load.age_ms() / 1000,
-      load.capacity_source() == "steal" ? "the time that a hypervisor takes" : "number of CPUs: no steal is reported");
+  std::string text = fmt::format("{:12} measured for {}, {} s ago; capacity by {}\n", "load",
+                                 duration_text(load.measured_for_ms() / 1000), load.age_ms() / 1000,
+                                 load.capacity_source() == "steal"           ? "the time that a hypervisor takes"
+                                 : load.capacity_source() == "no-hypervisor" ? "number of CPUs: there is no hypervisor"
+                                                                             : "number of CPUs: no steal is reported");
   std::istringstream notes(load_notes(load));
   for (std::string note; std::getline(notes, note);) text += fmt::format("{:12} {}\n", "", escaped(note));
   return text;
@@ -265,8 +266,8 @@ std::string format_text(const StatusResponse& status) {
       status.reconciled() ? "" : " (not yet compared with the runtime)", overruled(status), stuck(status),
       overlaps(status), foreign_handlers(status), squeezed(status), illness_lines(status, Clock().wall().count()),
       or_none(status.allowed_cpus()), or_none(status.pool_cpus()), or_none(status.reserved_cpus()),
-      or_none(status.exclusive_cpus()), or_none(status.withheld_cpus()), capacities(status), load_line(status), released_line(status),
-      status.generation());
+      or_none(status.exclusive_cpus()), or_none(status.withheld_cpus()), capacities(status), load_line(status),
+      released_line(status), status.generation());
 }
 
 nlohmann::ordered_json load_json(const StatusResponse& status) {

@@ -446,7 +446,8 @@ Result<ReleaseReport> Engine::release(bool cpusets, std::chrono::milliseconds pa
   std::future<Result<ReleaseReport>> answer = promise->get_future();
   release(cpusets, [promise](const Result<ReleaseReport>& released) { promise->set_value(released); });
   if (answer.wait_for(patience) == std::future_status::ready) return answer.get();
-  return Error{Code::kUnavailable, "topoletd has not finished yet, and goes on; `topolet status` shows what is released"};
+  return Error{Code::kUnavailable,
+               "topoletd has not finished yet, and goes on; `topolet status` shows what is released"};
 }
 
 void Engine::judge_foreign_cpuset(operations::ForeignCpuset found, bool refuses,

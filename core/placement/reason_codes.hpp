@@ -37,6 +37,7 @@ inline constexpr const char* kLoadUnknown = "load-unknown";
 inline constexpr const char* kHomeStrict = "home-strict";
 inline constexpr const char* kBestEffortYields = "besteffort-yields";
 inline constexpr const char* kBestEffortFreed = "besteffort-freed";
+inline constexpr const char* kBestEffortPressure = "besteffort-pressure";
 inline constexpr const char* kBestEffortMemory = "besteffort-memory";
 inline constexpr const char* kBestEffortMemoryFreed = "besteffort-memory-freed";
 inline constexpr const char* kReleased = "released";

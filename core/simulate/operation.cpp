@@ -281,6 +281,7 @@ Readers load_readers() {
        [](Operation& o, const json& v, std::string_view k) {
          o.psi_some_permille = static_cast<std::uint32_t>(number_of(v, k, 0, 1000));
        }},
+      {"throttled", [](Operation& o, const json& v, std::string_view k) { o.is_throttled = flag_of(v, k); }},
       {"node", kNode},
       {"age_ms", [](Operation& o, const json& v,
                     std::string_view k) { o.age = std::chrono::milliseconds(number_of(v, k, 0, 24L * 3600 * 1000)); }},

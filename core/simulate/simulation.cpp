@@ -421,7 +421,7 @@ void Simulation::set_load(const Operation& operation, OperationResult& result) {
     if (operation.known) {
       node_loads_[operation.node] = {.effective_milli = *operation.effective_milli, .age = operation.age};
     } else {
-      node_loads_.erase(operation.node);
+      node_loads_[operation.node] = {};
     }
     return;
   }
@@ -429,8 +429,13 @@ void Simulation::set_load(const Operation& operation, OperationResult& result) {
   if (!id) return;
   container_ids_[{operation.pod, operation.container}] = *id;
   if (operation.known) {
-    loads_[{operation.pod, operation.container}] = {
-        .cpu_milli = *operation.cpu_milli, .psi_some_permille = operation.psi_some_permille, .age = operation.age};
+    loads_[{operation.pod, operation.container}] = {.cpu_milli = *operation.cpu_milli,
+                                                    .psi_some_permille = operation.psi_some_permille,
+                                                    .age = operation.age,
+                                                    .is_throttled = operation.is_throttled,
+                                                    .memory_bytes = {},
+                                                    .memory_psi_permille = {},
+                                                    .io_psi_permille = {}};
   } else {
     loads_.erase({operation.pod, operation.container});
   }
@@ -441,6 +446,11 @@ void Simulation::set_load(const Operation& operation, OperationResult& result) {
 std::shared_ptr<const load::Load> Simulation::measure() const {
   auto measured = std::make_shared<load::Load>();
   measured->nodes = node_loads_;
+  for (const topology::Node& node : topology_->nodes) {
+    if ((loads_.empty() && node_loads_.empty()) || node.memory_only) continue;
+    const auto whole = static_cast<std::int64_t>((node.cpus & topology_->online).size()) * 1000;
+    measured->nodes.try_emplace(node.os_index, load::NodeLoad{.effective_milli = whole, .age = {}, .used_milli = {}});
+  }
   for (const auto& [name, load] : loads_) {
     if (const auto id = container_ids_.find(name); id != container_ids_.end()) measured->containers[id->second] = load;
   }

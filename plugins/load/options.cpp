@@ -36,6 +36,7 @@ void check_besteffort_memory(std::string_view value) {
 PolicyOptions read_options(const sdk::Options& options) {
   PolicyOptions read;
   read.relieves = options["relieve"] != "off";
+  read.pressure_permille = options.integer("pressure-percent") * 10;
   check_besteffort_memory(options["besteffort-memory"]);
   read.besteffort_gives_way = options.integer("besteffort-percent") > 0;
   for (const std::string_view name : kNamespaceOptions) {

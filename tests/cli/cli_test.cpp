@@ -123,8 +123,9 @@ TEST_F(CliTest, TakesBackWhatWasDoneToContainers) {
   start();
   ASSERT_TRUE(rig_.create("web").ok());
   EXPECT_EQ(ask_json({"status"})["released"], "");
-  EXPECT_EQ(ask({"release", "--all"}).text,
-            "0 containers have more than before\nUntil topoletd starts again, BestEffort containers give way to nobody.\n");
+  EXPECT_EQ(
+      ask({"release", "--all"}).text,
+      "0 containers have more than before\nUntil topoletd starts again, BestEffort containers give way to nobody.\n");
   EXPECT_THAT(ask({"status"}).text, HasSubstr("\nreleased     BestEffort containers give way to nobody, until"));
   const nlohmann::json released = ask_json({"release", "--cpusets"});
   EXPECT_EQ(released["cpusets"], true);

@@ -52,7 +52,7 @@ class BestEffortMemoryPlannerTest : public ::testing::Test {
     Allocation changed = now("a");
     placement::Demand demand = changed.workload.demand;
     demand.memory_request_bytes = bytes;
-    happen(event::DemandChanged{changed.workload.key, demand});
+    happen(event::DemandChanged{changed.workload.key, demand, "resized"});
   }
 
   const std::shared_ptr<const topology::Topology> topology_ =

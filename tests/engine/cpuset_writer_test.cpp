@@ -19,7 +19,8 @@ class CpusetWriterTest : public ConvergeTest {
 
   WriteResult write(const CpuSet& cpus, const SharedStringMap& files = {}) {
     std::optional<WriteResult> result;
-    cpusets_->write("c-a", {cpus, {}, std::nullopt, files}, [&result](const WriteResult& written) { result = written; });
+    cpusets_->write("c-a", {cpus, {}, std::nullopt, files},
+                    [&result](const WriteResult& written) { result = written; });
     EXPECT_FALSE(result) << "it calls back on the loop";
     loop_.run();
     EXPECT_TRUE(result);
@@ -89,8 +90,7 @@ TEST_F(CpusetWriterTest, SetsTheCpusWhereTheRuntimeRefusesFilesOfTheCgroup) {
   runtime_.take_calls();
   runtime_.refuse_files();
   EXPECT_EQ(write({2}, {{"memory.high", "8192"}}).kind, WriteResult::Kind::kVerified);
-  EXPECT_THAT(runtime_.take_calls(),
-              ElementsAre("UpdateContainerResources refused", "UpdateContainerResources c-a 2"));
+  EXPECT_THAT(runtime_.take_calls(), ElementsAre("UpdateContainerResources refused", "UpdateContainerResources c-a 2"));
   EXPECT_EQ(cpusets_->kernel_cpus("c-a"), CpuSet{2});
   EXPECT_TRUE(cpusets_->refuses_files());
 }

@@ -18,8 +18,8 @@ using ::testing::HasSubstr;
 
 const CpuSet kAllOfEight = CpuSet::range(0, 7);
 
-/// Two nodes of four CPUs: an exclusive container, a busy one that shares, and two BestEffort ones that are narrowed and
-/// whose memory is bound.
+/// Two nodes of four CPUs: an exclusive container, a busy one that shares, and two BestEffort ones that are narrowed
+/// and whose memory is bound.
 class ReleaseTest : public ::testing::Test {
  protected:
   ReleaseTest() {

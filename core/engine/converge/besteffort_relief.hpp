@@ -43,13 +43,14 @@ class BestEffortRelief {
   using Moment = std::optional<std::chrono::steady_clock::time_point>;
 
   bool may_step(const Moment& last_step) const;
-  void share_cpus(std::optional<std::uint32_t> percent);
+  void share_cpus(const placement::BestEffortShare& share);
   void share_memory(std::optional<std::uint32_t> percent);
   bool can_share_memory();
 
   const Deps deps_;
   const BestEffortPlanner planner_;
   const BestEffortMemoryPlanner memory_planner_;
+  PressureWatch pressure_;
   Moment last_step_;
   Moment last_memory_step_;
   bool has_ended_ = false;

@@ -36,7 +36,8 @@ void CpusetWriter::tell_runtime(const std::string& container_id, const Container
   deps_.runtime.update(container_id, target,
                        [this, container_id, target, done = std::move(done)](const Status& status) {
                          deps_.loop.post([this, container_id, target, status, done] {
-                           if (status || target.unified.empty() || !is_refusal(status.error().code)) return done(status);
+                           if (status || target.unified.empty() || !is_refusal(status.error().code))
+                             return done(status);
                            tell_without_files(container_id, target, status.error(), done);
                          });
                        });

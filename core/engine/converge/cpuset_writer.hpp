@@ -45,9 +45,9 @@ class CpusetWriter {
   };
   explicit CpusetWriter(Deps deps) : deps_(std::move(deps)) {}
 
-  /// Updates the container and, if it runs, reads its cpuset back from the kernel. An update that the runtime refuses is
-  /// tried without the files of its cgroup (ContainerCpuset::unified), which then stay as they are. Where cgroups that the container has
-  /// made below its own would keep it on its CPUs, they are made to leave these first.
+  /// Updates the container and, if it runs, reads its cpuset back from the kernel. An update that the runtime refuses
+  /// is tried without the files of its cgroup (ContainerCpuset::unified), which then stay as they are. Where cgroups
+  /// that the container has made below its own would keep it on its CPUs, they are made to leave these first.
   void write(const std::string& container_id, const ContainerCpuset& target, std::function<void(WriteResult)> done);
 
   /// The same by the kernel alone, at once, for a container whose cgroup can be seen: its CPUs, and not its memory

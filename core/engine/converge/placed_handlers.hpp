@@ -40,7 +40,7 @@ class PlacedHandlers {
   bool has_no_cgroups(const std::string& handler) const;
 
   placement::RuntimeHandlers configured_;
-  std::string why_none_;  ///< none is placed; empty: some are
+  std::string why_none_;                                          ///< none is placed; empty: some are
   std::map<std::string, std::set<std::string>> without_cgroups_;  ///< the containers that were seen so, by handler
 };
 

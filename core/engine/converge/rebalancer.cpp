@@ -22,11 +22,12 @@ Rebalancer::Rebalancer(Deps deps)
       planner_(deps_.committer.ledger(), deps_.placer),
       crowd_planner_(deps_.committer.ledger(), deps_.placer),
       heal_planner_(deps_.committer.ledger(), deps_.placer),
-      paced_moves_({deps_.loop, deps_.committer, deps_.mover, deps_.clock},
-                   {{[this] { return has_ended_ ? Keys() : crowd_planner_.crowded(shared_load_of(deps_.committer.ledger())); },
-                     [this](const Allocation& before) { return crowd_planner_.plan_relief(before); }},
-                    {[this] { return has_ended_ ? Keys() : heal_planner_.healable(); },
-                     [this](const Allocation& before) { return heal_planner_.plan_heal(before); }}}),
+      paced_moves_(
+          {deps_.loop, deps_.committer, deps_.mover, deps_.clock},
+          {{[this] { return has_ended_ ? Keys() : crowd_planner_.crowded(shared_load_of(deps_.committer.ledger())); },
+            [this](const Allocation& before) { return crowd_planner_.plan_relief(before); }},
+           {[this] { return has_ended_ ? Keys() : heal_planner_.healable(); },
+            [this](const Allocation& before) { return heal_planner_.plan_heal(before); }}}),
       move_withdrawals_({deps_.loop, deps_.committer, deps_.mover}) {
   deps_.committer.subscribe(*this);
 }

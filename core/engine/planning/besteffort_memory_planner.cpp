@@ -32,7 +32,7 @@ std::optional<std::int64_t> memory_of(const topology::Topology& machine) {
 }
 
 std::optional<event::BestEffortMemoryShared> BestEffortMemoryPlanner::next(std::optional<std::uint32_t> percent,
-                                                                          bool may_step) const {
+                                                                           bool may_step) const {
   if (auto back = lifted(!percent)) return back;
   return percent && may_step ? shared(*percent) : std::nullopt;
 }
@@ -49,8 +49,7 @@ std::optional<event::BestEffortMemoryShared> BestEffortMemoryPlanner::lifted(boo
 }
 
 std::optional<event::BestEffortMemoryShared> BestEffortMemoryPlanner::forgotten() const {
-  event::BestEffortMemoryShared forgotten{
-      {}, "the runtime refuses to set memory.high", code::kBestEffortMemoryFreed};
+  event::BestEffortMemoryShared forgotten{{}, "the runtime refuses to set memory.high", code::kBestEffortMemoryFreed};
   for (const auto& [key, allocation] : ledger_.allocations()) {
     if (allocation.memory_high != 0 && allocation.is_managed()) forgotten.changes.push_back({key, 0});
   }
@@ -66,13 +65,13 @@ std::optional<event::BestEffortMemoryShared> BestEffortMemoryPlanner::shared(std
   if (!all || sharing.empty()) return std::nullopt;
   const std::int64_t others = requested_by_others();
   const std::int64_t left = std::max<std::int64_t>(0, *all / 100 * percent - others);
-  const std::int64_t part =
-      std::max(left / static_cast<std::int64_t>(sharing.size()) / kMiB * kMiB, kLeastMemoryHigh);
+  const std::int64_t part = std::max(left / static_cast<std::int64_t>(sharing.size()) / kMiB * kMiB, kLeastMemoryHigh);
   event::BestEffortMemoryShared next{
       {},
-      fmt::format("memory.high of each of {} BestEffort containers is {} MiB: {} % of the machine's {} MiB, less the {} "
-                  "MiB that others request, in equal parts",
-                  sharing.size(), part / kMiB, percent, *all / kMiB, others / kMiB),
+      fmt::format(
+          "memory.high of each of {} BestEffort containers is {} MiB: {} % of the machine's {} MiB, less the {} "
+          "MiB that others request, in equal parts",
+          sharing.size(), part / kMiB, percent, *all / kMiB, others / kMiB),
       code::kBestEffortMemory};
   for (const Allocation* allocation : sharing) {
     if (is_worth_telling(allocation->memory_high, part)) next.changes.push_back({allocation->workload.key, part});

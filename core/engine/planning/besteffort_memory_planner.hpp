@@ -20,12 +20,12 @@ class BestEffortMemoryPlanner {
  public:
   BestEffortMemoryPlanner(const Ledger& ledger, const Placer& placer) : ledger_(ledger), placer_(placer) {}
 
-  /// Returns the next step; nothing if there is none. `percent`: none where their memory is not to be bound. `may_step`:
-  /// the last step was long enough ago; without, only what is taken back is planned. A part that has changed by less
-  /// than a twentieth stays as it is.
+  /// Returns the next step; nothing if there is none. `percent`: none where their memory is not to be bound.
+  /// `may_step`: the last step was long enough ago; without, only what is taken back is planned. A part that has
+  /// changed by less than a twentieth stays as it is.
   std::optional<event::BestEffortMemoryShared> next(std::optional<std::uint32_t> percent, bool may_step) const;
-  /// Returns the step after which they are told nothing of their memory any more; nothing if they are not. For a runtime
-  /// that refuses to be told.
+  /// Returns the step after which they are told nothing of their memory any more; nothing if they are not. For a
+  /// runtime that refuses to be told.
   std::optional<event::BestEffortMemoryShared> forgotten() const;
 
  private:

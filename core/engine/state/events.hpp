@@ -347,9 +347,9 @@ using Event =
                  event::Moved, event::MemoryMoved, event::ChangeReverted, event::MoveWithdrawn, event::Converged,
                  event::Drifted, event::SeenInKernel, event::SetByPlugin, event::FoundStuck, event::CameLoose,
                  event::Overlapped, event::Adopted, event::FoundForeign, event::PodConfined, event::PodQuotaDropped,
-                 event::Evaluated, event::HomesWidened, event::BestEffortNarrowed, event::BestEffortMemoryShared, event::Released, event::MachineChanged,
-                 event::CrashHoldExpired, event::Restarted, event::ClockSet, event::AuditOnly, event::SetupChanged,
-                 event::CapacityReported, event::CapacityCleared, event::CapacityTimePassed, event::KubeletStatic,
-                 event::RestEnded, event::WaitingExpired>;
+                 event::Evaluated, event::HomesWidened, event::BestEffortNarrowed, event::BestEffortMemoryShared,
+                 event::Released, event::MachineChanged, event::CrashHoldExpired, event::Restarted, event::ClockSet,
+                 event::AuditOnly, event::SetupChanged, event::CapacityReported, event::CapacityCleared,
+                 event::CapacityTimePassed, event::KubeletStatic, event::RestEnded, event::WaitingExpired>;
 
 }  // namespace topolet::engine

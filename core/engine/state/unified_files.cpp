@@ -13,8 +13,8 @@ SharedStringMap with_memory_share(const Allocation& allocation) {
   const std::string file(placement::kMemoryHigh);
   if (allocation.memory_high == 0 || allocation.unified.count(file) != 0) return allocation.unified;
   const bool is_lifted = allocation.memory_high == kMemoryHighLifted;
-  return with_files(allocation.unified, {{file, is_lifted ? std::string(placement::kNoLimit)
-                                                          : std::to_string(allocation.memory_high)}});
+  return with_files(allocation.unified,
+                    {{file, is_lifted ? std::string(placement::kNoLimit) : std::to_string(allocation.memory_high)}});
 }
 
 }  // namespace

@@ -25,15 +25,16 @@ constexpr std::array<CommonOption, 3> kCommonOptions = {{
     {"numa", "distribute-cpus-across-cores", "true", &placement::CommonOptions::spread_cores},
 }};
 
-/// How much of the pool and of the memory BestEffort containers leave is a matter of the whole ledger, which no policy changes: one says
-/// in its section how much, and the engine goes by it as long as that one is asked.
+/// How much of the pool and of the memory BestEffort containers leave is a matter of the whole ledger, which no policy
+/// changes: one says in its section how much, and the engine goes by it as long as that one is asked.
 struct BestEffortOption {
   std::string_view plugin;
   std::string_view name;
   std::optional<std::uint32_t> placement::BestEffortShare::*field;
 };
-constexpr std::array<BestEffortOption, 2> kBestEffortOptions = {{
+constexpr std::array<BestEffortOption, 3> kBestEffortOptions = {{
     {"load", "besteffort-percent", &placement::BestEffortShare::cpus},
+    {"load", "pressure-percent", &placement::BestEffortShare::pressure},
     {"load", "besteffort-memory", &placement::BestEffortShare::memory},
 }};
 
@@ -56,8 +57,7 @@ placement::BestEffortShare besteffort_share_of(const config::PluginOptions& plug
   placement::BestEffortShare share;
   for (const BestEffortOption& option : kBestEffortOptions) {
     const auto found = plugin.values.find(std::string(option.name));
-    if (option.plugin == plugin.name && found != plugin.values.end())
-      share.*option.field = percent_from(found->second);
+    if (option.plugin == plugin.name && found != plugin.values.end()) share.*option.field = percent_from(found->second);
   }
   return share;
 }
