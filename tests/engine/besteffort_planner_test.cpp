@@ -141,7 +141,7 @@ TEST_F(BestEffortPlannerTest, NobodyIsNarrowedInTheFirstMinute) {
 }
 
 TEST_F(BestEffortPlannerTest, TheyYieldWhereOneWaitsWhateverTheFormulaSays) {
-  use("a", 100);
+  use("a", 0);
   const Pressed pressed{"default/a/main", 400, CpuSet::range(0, 3)};
   const BestEffortPlanner::Pressure lasting{&pressed, true};
   std::vector<std::size_t> sizes;

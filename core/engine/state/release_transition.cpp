@@ -58,7 +58,10 @@ void release(const Ledger& ledger, const event::Released& event, Draft& draft) {
   std::vector<placement::ContainerKey> kept;
   for (const auto& [key, allocation] : ledger.allocations()) {
     if (event.cpusets && allocation.is_kept()) kept.push_back(key);
-    if (!allocation.is_managed()) continue;
+    if (!allocation.is_managed()) {
+      draft.put(allocation);  // it knows from then on that it is not narrowed
+      continue;
+    }
     Allocation after = allocation;
     lift_memory(after);
     if (event.cpusets && !allocation.stays_within()) give_pool(all.cpus, all.nodes, all.mems, after);
