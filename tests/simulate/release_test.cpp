@@ -61,7 +61,7 @@ class ReleaseTest : public ::testing::Test {
 TEST_F(ReleaseTest, TakesBackAllButTheCpusets) {
   ASSERT_EQ(own_.size(), 2U);
   ASSERT_EQ(running("x").cpus.size(), 2U);
-  ASSERT_EQ(memory_high("x"), "34359738368") << "half of 64 GiB, of which nobody requests any";
+  ASSERT_EQ(memory_high("x"), std::to_string(32767LL << 20)) << "half of 64 GiB less 1 MiB, rounded down";
   const OperationResult released = apply(R"({"op":"release"})");
   EXPECT_EQ(released.reason, "2 containers released");
   for (const std::string pod : {"x", "y"}) {
@@ -76,7 +76,6 @@ TEST_F(ReleaseTest, NarrowsNobodyAgainBeforeARestart) {
   node_->besteffort("z");
   wait(120);
   EXPECT_EQ(running("x").cpus, kAllOfEight - own_);
-  EXPECT_EQ(running("z").cpus, kAllOfEight - own_);
   EXPECT_EQ(memory_high("x"), "max");
   EXPECT_EQ(memory_high("z"), "");
   EXPECT_EQ(apply(R"({"op":"release"})").reason, "0 containers released");
