@@ -131,7 +131,9 @@ class Flapping {
     for (const auto& [place, since] : places) EXPECT_NE(place, at) << "seed " << seed_ << ": " << one.pod << " is back";
     EXPECT_GE(second - places.back().second, 600 - kStepSeconds) << "seed " << seed_ << ": " << one.pod;
     const auto last = lost_at_.find(places.back().first);
-    if (last != lost_at_.end()) EXPECT_GE(second - last->second, 60 - kStepSeconds) << "seed " << seed_;
+    if (last != lost_at_.end()) {
+      EXPECT_GE(second - last->second, 60 - kStepSeconds) << "seed " << seed_;
+    }
     EXPECT_EQ(++lost[places.back().first], 1) << "seed " << seed_ << ", second " << second;
     lost_at_[places.back().first] = second;
     places.emplace_back(at, second);
