@@ -163,6 +163,9 @@ constexpr const char* kColumnsV18 = "ALTER TABLE allocation_row ADD COLUMN moved
 /// Adds what BestEffort containers are narrowed to. The view `allocation` has all columns of the table.
 constexpr const char* kNarrowedV19 = "ALTER TABLE allocation_row ADD COLUMN narrowed_to TEXT NOT NULL DEFAULT '';";
 
+/// Adds the memory that each BestEffort container may use. The view `allocation` has all columns of the table.
+constexpr const char* kMemoryHighV21 = "ALTER TABLE allocation_row ADD COLUMN memory_high INTEGER NOT NULL DEFAULT 0;";
+
 /// Adds the measurements that decisions were made by, each once, and which decision was made by which.
 constexpr const char* kLoadV20 = R"sql(
 CREATE TABLE load_sample (
@@ -197,6 +200,7 @@ const std::vector<Migration>& migrations() {
       {18, kColumnsV18},
       {19, kNarrowedV19},
       {20, kLoadV20},
+      {21, kMemoryHighV21},
   };
   return kSteps;
 }

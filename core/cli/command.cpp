@@ -82,6 +82,11 @@ const std::vector<Command>& commands() {
        "Moves containers to better places now: those on more NUMA nodes or caches than needed, or farther from their "
        "devices. placement.heal and the annotation topolet.io/move say which ones may be moved.",
        "topolet heal --dry-run", 0, 0, &declare_heal, &heal},
+      {"release", "--all | --cpusets",
+       "Takes back what topoletd has done to containers, before it is uninstalled: limits of memory, and CPUs that "
+       "BestEffort containers were narrowed to. With --cpusets every container may run on all CPUs of the pool, and "
+       "those created from then on are not placed. Ends when topoletd starts again.",
+       "topolet release --cpusets", 0, 0, &declare_release, &release},
       {"capacity show", "",
        "Lists what is told of the capacity of NUMA nodes: how much of their CPUs can be had, until when, and who says "
        "so.",

@@ -108,6 +108,8 @@ void declare_prune(Options& options);
 Status prune(const Invocation& invocation);
 void declare_heal(Options& options);
 Status heal(const Invocation& invocation);
+void declare_release(Options& options);
+Status release(const Invocation& invocation);
 void declare_capacity_show(Options& options);
 Status show_capacity(const Invocation& invocation);
 void declare_capacity_set(Options& options);

@@ -36,6 +36,13 @@ std::string containers(const StatusResponse& status) {
   return text.empty() ? "none" : text;
 }
 
+std::string released_line(const StatusResponse& status) {
+  if (status.released().empty()) return {};
+  return fmt::format("released     {}, until topoletd starts again (`topolet restart`)\n",
+                     status.released() == "cpusets" ? "everybody has all CPUs, and nobody is placed"
+                                                    : "BestEffort containers give way to nobody");
+}
+
 /// A line and what to do about it; empty if all have the CPUs they should have.
 std::string squeezed(const StatusResponse& status) {
   if (status.squeezed() == 0) return {};
@@ -156,10 +163,11 @@ std::string load_line(const StatusResponse& status) {
     const char* why = load.sampling() == "off" ? "daemon.load = off" : "nobody reads it";
     return fmt::format("{:12} not measured: {}\n", "load", why);
   }
-  std::string text = fmt::format(
-      "{:12} measured for {}, {} s ago; capacity by {}\n", "load", duration_text(load.measured_for_ms() / 1000),
-      load.age_ms() / 1000,
-      load.capacity_source() == "steal" ? "the time that a hypervisor takes" : "number of CPUs: no steal is reported");
+  std::string text = fmt::format("{:12} measured for {}, {} s ago; capacity by {}\n", "load",
+                                 duration_text(load.measured_for_ms() / 1000), load.age_ms() / 1000,
+                                 load.capacity_source() == "steal"           ? "the time that a hypervisor takes"
+                                 : load.capacity_source() == "no-hypervisor" ? "number of CPUs: there is no hypervisor"
+                                                                             : "number of CPUs: no steal is reported");
   std::istringstream notes(load_notes(load));
   for (std::string note; std::getline(notes, note);) text += fmt::format("{:12} {}\n", "", escaped(note));
   return text;
@@ -248,6 +256,7 @@ std::string format_text(const StatusResponse& status) {
       "CPUs         {} allowed; pool {}; reserved {}; exclusive {}; withheld {}\n"
       "{}"
       "{}"
+      "{}"
       "generation   {}\n",
       escaped(status.version()), status.process(), duration_text(status.uptime_s()), health_line(status),
       status.listen().empty() ? std::string() : fmt::format("listens on   {}\n", escaped(status.listen())),
@@ -258,7 +267,7 @@ std::string format_text(const StatusResponse& status) {
       overlaps(status), foreign_handlers(status), squeezed(status), illness_lines(status, Clock().wall().count()),
       or_none(status.allowed_cpus()), or_none(status.pool_cpus()), or_none(status.reserved_cpus()),
       or_none(status.exclusive_cpus()), or_none(status.withheld_cpus()), capacities(status), load_line(status),
-      status.generation());
+      released_line(status), status.generation());
 }
 
 nlohmann::ordered_json load_json(const StatusResponse& status) {
@@ -327,6 +336,7 @@ nlohmann::ordered_json format_json(const StatusResponse& status) {
           {"reconciled", status.reconciled()},
           {"needs_somebody", needs_somebody(status)},
           {"illnesses", illnesses_json(status)},
+          {"released", status.released()},
           {"state_dir", status.state_dir()},
           {"store_degraded", status.store_degraded()},
           {"store_degraded_because", status.store_degraded_because()},

@@ -49,6 +49,8 @@ cri::OwnServer::Service service_of(ControlHandlers handlers) {
       kChanges, [shared](const auto& request, auto& response) { return shared->set_capacity(request, response); });
   methods["Heal"] = method<v1::HealRequest, v1::HealResponse>(
       kChanges, [shared](const auto& request, auto& response) { return shared->heal(request, response); });
+  methods["Release"] = method<v1::ReleaseRequest, v1::ReleaseResponse>(
+      kChanges, [shared](const auto& request, auto& response) { return shared->release(request, response); });
   methods["Load"] = method<v1::LoadRequest, v1::LoadResponse>(
       kQuestions, [shared](const auto& request, auto& response) { return shared->load(request, response); });
   return service;

@@ -29,6 +29,7 @@ struct ControlHandlers {
   std::function<Status(const control::v1::SetCapacityRequest&, control::v1::SetCapacityResponse&)> set_capacity;
   std::function<Status(const control::v1::HealRequest&, control::v1::HealResponse&)> heal;
   std::function<Status(const control::v1::LoadRequest&, control::v1::LoadResponse&)> load;
+  std::function<Status(const control::v1::ReleaseRequest&, control::v1::ReleaseResponse&)> release;
 };
 
 struct ControlOptions {

@@ -162,6 +162,7 @@ Status Daemon::open_control(const config::DaemonOptions& options) {
   handlers.set_capacity = [this](const auto& request, auto& response) { return set_capacity(request, response); };
   handlers.heal = [this](const auto& request, auto& response) { return heal(request, response); };
   handlers.load = [this](const auto& request, auto& response) { return report_load(request, response); };
+  handlers.release = [this](const auto& request, auto& response) { return release(request, response); };
   cri::Listener::Sockets sockets = deps_.sockets ? std::move(deps_.sockets->control) : cri::Listener::Sockets();
   auto opened = control::open_server(
       {.path = options.control, .max_memory_bytes = options.max_memory_bytes, .memory_claims = memory_claims_},
@@ -361,7 +362,7 @@ engine::Engine::Deps Daemon::engine_deps(const std::shared_ptr<const topology::T
           .any_plugin_handles_events = [this] { return plugins_->has(TOPOLET_EVENTS_ID); },
           .publish_event = [this](auto event) { publish(std::move(event)); },
           .tick_plugins = [this](const auto& view) { return tick(view); },
-          .besteffort_percent = [this] { return plugins_->besteffort_percent(); },
+          .besteffort_share = [this] { return plugins_->besteffort_share(); },
           .observers = std::move(observers)};
 }
 

@@ -166,6 +166,7 @@ class Daemon {
   Status set_capacity(const control::v1::SetCapacityRequest& request, control::v1::SetCapacityResponse& response);
   Status heal(const control::v1::HealRequest& request, control::v1::HealResponse& response);
   Status report_load(const control::v1::LoadRequest& request, control::v1::LoadResponse& response);
+  Status release(const control::v1::ReleaseRequest& request, control::v1::ReleaseResponse& response);
   void tell_load_state(control::v1::LoadState& state) const;
   std::optional<metrics::LoadFigures> load_figures() const;
   Status report_fits(const watch::v1::FitsRequest& request, watch::v1::FitsResponse& response,

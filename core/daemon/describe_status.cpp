@@ -89,6 +89,7 @@ void describe_status(const DaemonFacts& facts, const engine::EngineSummary& engi
   response.set_store_degraded(engine.store_degraded);
   response.set_store_degraded_because(engine.store_degraded_because);
   response.set_store_reopened_because(engine.store_reopened_because);
+  response.set_released(std::string(engine::to_string(engine.released)));
   response.set_store_damage(facts.store_damage);
   response.set_reconciled(engine.reconciled);
   if (facts.nri) tell_nri(*facts.nri, *response.mutable_nri_guard());

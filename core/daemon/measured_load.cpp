@@ -132,7 +132,9 @@ void Daemon::tell_load_state(control::v1::LoadState& told) const {
   told.set_measured_for_ms(state.newest->measured_for.count());
   told.set_age_ms(state.age.count());
   told.set_error(state.newest->error);
-  told.set_capacity_source(state.newest->tells_steal ? engine::kMeasuredSource : "unknown");
+  told.set_capacity_source(state.newest->tells_steal      ? engine::kMeasuredSource
+                           : state.newest->has_hypervisor ? "unknown"
+                                                          : "no-hypervisor");
 }
 
 Status Daemon::report_load(const control::v1::LoadRequest& request, control::v1::LoadResponse& response) {

@@ -51,4 +51,16 @@ Status Daemon::heal(const control::v1::HealRequest& request, control::v1::HealRe
   return {};
 }
 
+Status Daemon::release(const control::v1::ReleaseRequest& request, control::v1::ReleaseResponse& response) {
+  const auto released = engine_->release(request.cpusets(), kHealPatience);
+  if (!released) return released.error();
+  response.set_released(released->released);
+  for (const engine::ReleaseReport::Untold& untold : released->untold) {
+    control::v1::ReleaseResponse::Untold& told = *response.add_untold();
+    told.set_container(untold.container);
+    told.set_why(untold.why);
+  }
+  return {};
+}
+
 }  // namespace topolet::daemon

@@ -15,6 +15,7 @@
 #include "core/engine/converge/pod_quotas.hpp"
 #include "core/engine/converge/rebalancer.hpp"
 #include "core/engine/converge/reconciler.hpp"
+#include "core/engine/converge/releaser.hpp"
 #include "core/engine/converge/shown_quotas.hpp"
 #include "core/engine/handlers/awaited_outcomes.hpp"
 #include "core/engine/handlers/create_container.hpp"
@@ -91,6 +92,7 @@ struct Engine::Impl {
   Rebalancer rebalancer;
   HomeRelief home_relief;
   BestEffortRelief besteffort_relief;
+  Releaser releaser;
   PluginEvents plugin_events;
   KubeletStatic kubelet_static;
   AwaitedOutcomes awaited_outcomes;
@@ -126,7 +128,8 @@ Engine::Impl::Impl(Options&& given, Deps&& deps, LoadedLedger loaded)
       memory_narrower({*loop, committer, cpusets, mover, clock.clock(), deps.log}),
       rebalancer({*loop, committer, placer, mover, clock.clock(), deps.log}),
       home_relief({committer, placer, clock.clock()}),
-      besteffort_relief({committer, placer, clock.clock(), std::move(deps.besteffort_percent)}),
+      besteffort_relief({committer, placer, cpusets, clock.clock(), deps.log, std::move(deps.besteffort_share)}),
+      releaser({committer, mover, besteffort_relief, home_relief, rebalancer, placed_handlers, confiner, deps.log}),
       plugin_events(committer,
                     {*loop, placer, std::move(deps.any_plugin_handles_events), std::move(deps.publish_event)}),
       kubelet_static(committer, loaded.told_of_kubelet, deps.log),
@@ -228,7 +231,8 @@ EngineSummary Engine::Impl::summarise() const {
                         .confines_foreign = options.confine_foreign,
                         .unconfined = confiner.failures(),
                         .kept_quotas = pod_quotas.failures(),
-                        .store_reopened_because = committer.reopened_because()};
+                        .store_reopened_because = committer.reopened_because(),
+                        .released = releaser.released()};
   for (const auto& [key, allocation] : ledger.allocations()) {
     if (allocation.is_kept()) continue;
     ++summary.containers[std::string(seen_mode(allocation))];
@@ -427,6 +431,23 @@ Result<HealReport> Engine::heal(bool is_dry, std::chrono::milliseconds patience)
   heal(is_dry, [promise](const Result<HealReport>& healed) { promise->set_value(healed); });
   if (answer.wait_for(patience) == std::future_status::ready) return answer.get();
   return Error{Code::kUnavailable, "topoletd has not finished yet, and goes on; `topolet moves` shows what was moved"};
+}
+
+void Engine::release(bool cpusets, OnReleased then) {
+  impl_->loop->post([this, cpusets, then = std::move(then)] {
+    if (!impl_->reconciled)
+      return then(Error{Code::kUnavailable, "topoletd does not know yet which containers run; try again"});
+    impl_->releaser.release(cpusets, then);
+  });
+}
+
+Result<ReleaseReport> Engine::release(bool cpusets, std::chrono::milliseconds patience) {
+  const auto promise = std::make_shared<std::promise<Result<ReleaseReport>>>();
+  std::future<Result<ReleaseReport>> answer = promise->get_future();
+  release(cpusets, [promise](const Result<ReleaseReport>& released) { promise->set_value(released); });
+  if (answer.wait_for(patience) == std::future_status::ready) return answer.get();
+  return Error{Code::kUnavailable,
+               "topoletd has not finished yet, and goes on; `topolet status` shows what is released"};
 }
 
 void Engine::judge_foreign_cpuset(operations::ForeignCpuset found, bool refuses,

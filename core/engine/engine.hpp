@@ -25,6 +25,7 @@
 #include "core/engine/converge/kubelet_cpus.hpp"
 #include "core/engine/converge/overlap.hpp"
 #include "core/engine/converge/process_cgroups.hpp"
+#include "core/engine/converge/release_report.hpp"
 #include "core/engine/handlers/capacity_request.hpp"
 #include "core/engine/loop.hpp"
 #include "core/engine/planning/fits.hpp"
@@ -39,6 +40,7 @@
 #include "core/operations/foreign_cpuset.hpp"
 #include "core/operations/operation.hpp"
 #include "core/operations/runtime.hpp"
+#include "core/placement/besteffort_share.hpp"
 #include "core/placement/runtime_handlers.hpp"
 #include "core/plugin/call/container_event.hpp"
 
@@ -128,6 +130,7 @@ struct EngineSummary {
   std::vector<OverruledContainer> overruled = {};
   std::vector<StuckContainer> stuck = {};
   std::string store_reopened_because = {};  ///< when and why the database was begun anew; empty if it never was
+  Released released = Released::kNothing;
   std::vector<SqueezedContainer> squeezed_containers = {};
   std::vector<WaitingContainer> waiting = {};
   std::vector<ContainerOnCpus> drifted = {};  ///< seen on these CPUs, where they should not be; not the overruled ones
@@ -166,9 +169,8 @@ class Engine final : public operations::OperationHandler {
     std::function<std::vector<plugin::MoveRequest>(
         const std::function<std::shared_ptr<const plugin::TickSnapshot>()>& view)>
         tick_plugins = {};
-    /// Returns the percentage of what the pool can do that is for BestEffort containers and those whom they yield to;
-    /// none: they yield to nobody. May be empty.
-    std::function<std::optional<std::uint32_t>()> besteffort_percent = {};
+    /// Returns how much is for BestEffort containers. May be empty: they yield to nobody.
+    std::function<placement::BestEffortShare()> besteffort_share = {};
     /// Who else hears of all transitions, on the loop's thread. They must outlive the engine.
     std::vector<Observer*> observers = {};
     std::unique_ptr<Loop> loop = std::make_unique<ThreadLoop>();
@@ -233,6 +235,11 @@ class Engine final : public operations::OperationHandler {
   void heal(bool is_dry, OnHealed then);
   /// The same, and waits for it; UNAVAILABLE if it takes longer than `patience`.
   Result<HealReport> heal(bool is_dry, std::chrono::milliseconds patience);
+
+  /// Takes back what topolet has done to containers, as Releaser does it. `then` runs on the loop's thread.
+  void release(bool cpusets, OnReleased then);
+  /// The same, and waits for it; UNAVAILABLE if it takes longer than `patience`.
+  Result<ReleaseReport> release(bool cpusets, std::chrono::milliseconds patience);
 
   /// As judge_foreign_cpuset() does it; `judged` runs on the loop's thread.
   void judge_foreign_cpuset(operations::ForeignCpuset found, bool refuses, operations::OnForeignCpusetJudged judged);

@@ -2,6 +2,8 @@
 
 #include <array>
 #include <charconv>
+#include <fstream>
+#include <string>
 #include <system_error>
 
 namespace topolet::load {
@@ -47,6 +49,14 @@ std::map<std::uint32_t, CpuTimes> read_cpu_times(std::string_view proc_stat) {
     proc_stat.remove_prefix(end + 1);
   }
   return all;
+}
+
+bool may_have_hypervisor(const std::filesystem::path& proc) {
+  std::ifstream file(proc / "cpuinfo");
+  for (std::string line; std::getline(file, line);) {
+    if (line.compare(0, 5, "flags") == 0) return (line + ' ').find(" hypervisor ") != std::string::npos;
+  }
+  return true;
 }
 
 }  // namespace topolet::load

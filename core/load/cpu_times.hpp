@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <map>
 #include <optional>
 #include <string_view>
@@ -17,5 +18,8 @@ struct CpuTimes {
 
 /// Reads the lines "cpuN …" of /proc/stat, by OS index: the CPUs that are online. What cannot be read is left out.
 std::map<std::uint32_t, CpuTimes> read_cpu_times(std::string_view proc_stat);
+
+/// Returns false if the processors say that they are no virtual ones, as x86 does by a flag in /proc/cpuinfo.
+bool may_have_hypervisor(const std::filesystem::path& proc);
 
 }  // namespace topolet::load

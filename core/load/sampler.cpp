@@ -74,7 +74,7 @@ std::string read_whole(const UniqueFd& fd, std::string& text) {
 
 }  // namespace
 
-Sampler::Sampler(Deps deps) : deps_(std::move(deps)) {}
+Sampler::Sampler(Deps deps) : deps_(std::move(deps)), has_hypervisor_(may_have_hypervisor(deps_.proc)) {}
 
 Sample Sampler::sample(const Subjects& subjects) {
   const Time now = deps_.clock.steady();
@@ -86,6 +86,7 @@ Sample Sampler::sample(const Subjects& subjects) {
   sample.load = load_of(subjects.nodes, now);
   sample.measured_for = age_of(*first_, now);
   sample.tells_steal = tells_steal_;
+  sample.has_hypervisor = has_hypervisor_;
   sample.load.measured_for = std::min<std::chrono::milliseconds>(sample.measured_for, kLongestTold);
   last_ = now;
   return sample;
@@ -174,7 +175,7 @@ void Sampler::read_memory(Container& container, Time now) {
 
 CpuLoad Sampler::load_of_cpu(const Cpu& cpu) const {
   CpuLoad load;
-  if (tells_steal_) load.effective_milli = rounded(static_cast<double>(cpu.stolen.effective_milli()));
+  if (knows_steal()) load.effective_milli = rounded(static_cast<double>(cpu.stolen.effective_milli()));
   if (const auto ticks = cpu.busy.per_second())
     load.used_milli = std::min<std::int64_t>(1000, rounded(*ticks / ticks_per_second() * 1000));
   return load;
@@ -195,7 +196,7 @@ NodeLoad Sampler::load_of_node(const CpuSet& cpus, const std::map<std::uint32_t,
     used += load->second.used_milli.value_or(0);
     is_used_known = is_used_known && load->second.used_milli.has_value();
   }
-  if (has_any && tells_steal_) node.effective_milli = effective;
+  if (has_any && knows_steal()) node.effective_milli = effective;
   if (has_any && is_used_known) node.used_milli = used;
   return node;
 }

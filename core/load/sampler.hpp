@@ -41,6 +41,7 @@ struct Sample {
   std::chrono::steady_clock::time_point taken_at;
   std::chrono::milliseconds measured_for{};  ///< since the first round
   bool tells_steal = false;                  ///< a hypervisor has reported steal since this machine was booted
+  bool has_hypervisor = true;                ///< there may be one: only x86 tells that there is none
   std::string error;                         ///< why CPUs cannot be measured; empty if they can
 };
 
@@ -88,6 +89,7 @@ class Sampler {
   void read_memory(Container& container, Time now);
   Load load_of(const std::map<std::uint32_t, CpuSet>& nodes, Time now) const;
   CpuLoad load_of_cpu(const Cpu& cpu) const;
+  bool knows_steal() const { return tells_steal_ || !has_hypervisor_; }
   NodeLoad load_of_node(const CpuSet& cpus, const std::map<std::uint32_t, CpuLoad>& loads) const;
 
   const Deps deps_;
@@ -97,6 +99,7 @@ class Sampler {
   std::optional<Time> last_;
   std::chrono::milliseconds last_wall_{};
   bool tells_steal_ = false;
+  const bool has_hypervisor_;
   std::map<std::uint32_t, Cpu> cpus_;
   std::map<std::string, Container> containers_;
 };

@@ -23,7 +23,7 @@ constexpr std::int64_t kMostSeconds = 366L * 24 * 3600;
 /// A machine without a clock of its own begins in 1970.
 constexpr std::int64_t kMostWallSeconds = 100 * kMostSeconds;
 
-constexpr std::array<std::pair<OperationKind, std::string_view>, 21> kNames = {{
+constexpr std::array<std::pair<OperationKind, std::string_view>, 22> kNames = {{
     {OperationKind::kOccupy, "occupy"},     {OperationKind::kVacate, "vacate"},
     {OperationKind::kRunPod, "run_pod"},    {OperationKind::kCreate, "create"},
     {OperationKind::kUpdate, "update"},     {OperationKind::kExit, "exit"},
@@ -34,7 +34,7 @@ constexpr std::array<std::pair<OperationKind, std::string_view>, 21> kNames = {{
     {OperationKind::kCapacity, "capacity"}, {OperationKind::kCpuset, "cpuset"},
     {OperationKind::kStart, "start"},       {OperationKind::kSandbox, "sandbox"},
     {OperationKind::kStuck, "stuck"},       {OperationKind::kHeal, "heal"},
-    {OperationKind::kLoad, "load"},
+    {OperationKind::kLoad, "load"},         {OperationKind::kRelease, "release"},
 }};
 
 /// A mistake in a line; caught in parse_operation().
@@ -374,6 +374,8 @@ Readers readers_of(OperationKind kind) {
                     {{"ends", [](Operation& o, const json& v, std::string_view k) { o.ends = flag_of(v, k); }}});
     case OperationKind::kHeal:
       return {{"dry_run", [](Operation& o, const json& v, std::string_view k) { o.is_dry = flag_of(v, k); }}};
+    case OperationKind::kRelease:
+      return {{"cpusets", [](Operation& o, const json& v, std::string_view k) { o.cpusets = flag_of(v, k); }}};
     case OperationKind::kLoad:
       return load_readers();
   }
@@ -412,6 +414,7 @@ std::vector<std::string> needed_by(OperationKind kind) {
     case OperationKind::kCpuset:
       return {"pod", "container", "cpus"};
     case OperationKind::kHeal:
+    case OperationKind::kRelease:
     case OperationKind::kLoad:
       return {};
   }

@@ -56,6 +56,7 @@ enum class OperationKind : std::uint8_t {
   kStuck,
   kHeal,
   kLoad,
+  kRelease,
 };
 
 /// The call whose answer `runtime` sets.
@@ -69,10 +70,12 @@ struct Operation {
   std::string pod;  ///< uid
   std::string container;
 
-  CpuSet cpus;          ///< occupy, vacate, offline, online, cpuset
-  bool again = false;   ///< cpuset
-  bool ends = false;    ///< stuck
-  bool is_dry = false;  ///< heal
+  CpuSet cpus;                ///< occupy, vacate, offline, online, cpuset
+  bool again = false;         ///< cpuset
+  bool ends = false;          ///< stuck
+  bool is_dry = false;        ///< heal
+  bool cpusets = false;       ///< release
+  bool is_throttled = false;  ///< load: of a container, by its own quota
 
   std::string name;  ///< run_pod: the pod's; its uid where the line does not say
   std::string pod_namespace = "default";

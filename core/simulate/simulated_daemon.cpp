@@ -278,7 +278,7 @@ Status SimulatedDaemon::begin_run() {
           .any_plugin_handles_events = [] { return true; },
           .publish_event = [&run](auto event) { run.publish(std::move(event)); },
           .tick_plugins = [&run](const auto& view) { return run.tick(view); },
-          .besteffort_percent = [&run] { return plugin::besteffort_percent_of(run.votes, run.policies->states()); },
+          .besteffort_share = [&run] { return plugin::besteffort_share_of(run.votes, run.policies->states()); },
           .observers = run.observers(),
           .loop = std::move(loop)});
   if (options_.front == SimulatedFront::kInAnswer)
@@ -374,18 +374,30 @@ Result<engine::Engine::CapacityAnswer> SimulatedDaemon::set_capacity(engine::Eng
   return *answered;
 }
 
-Result<engine::Engine::HealReport> SimulatedDaemon::heal(bool is_dry) {
+/// Lets time pass until there is one.
+template <class Report, class Ask>
+Result<Report> SimulatedDaemon::answer_of(Ask ask) {
   const std::uint64_t run = runs_;
-  const auto healed = std::make_shared<std::optional<Result<engine::Engine::HealReport>>>();
-  run_->engine->heal(is_dry, [healed](const auto& report) { *healed = report; });
+  const auto answer = std::make_shared<std::optional<Result<Report>>>();
+  ask([answer](const Result<Report>& report) { *answer = report; });
   run_until_idle();
-  while (!*healed && runs_ == run) {
+  while (!*answer && runs_ == run) {
     const auto timer = run_->loop->next_timer();
     if (!timer) break;
     advance(*timer - time_.now());
   }
-  if (*healed) return **healed;
+  if (*answer) return **answer;
   return Error{Code::kUnavailable, "topoletd was killed before it answered"};
+}
+
+Result<engine::Engine::HealReport> SimulatedDaemon::heal(bool is_dry) {
+  return answer_of<engine::Engine::HealReport>(
+      [this, is_dry](const engine::OnHealed& then) { run_->engine->heal(is_dry, then); });
+}
+
+Result<engine::ReleaseReport> SimulatedDaemon::release(bool cpusets) {
+  return answer_of<engine::ReleaseReport>(
+      [this, cpusets](const engine::OnReleased& then) { run_->engine->release(cpusets, then); });
 }
 
 void SimulatedDaemon::advance(std::chrono::milliseconds time) {

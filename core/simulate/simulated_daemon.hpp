@@ -77,6 +77,7 @@ class SimulatedDaemon {
   Result<engine::Engine::CapacityAnswer> set_capacity(engine::Engine::CapacityRequest request);
   /// With the time that it takes.
   Result<engine::Engine::HealReport> heal(bool is_dry);
+  Result<engine::ReleaseReport> release(bool cpusets);
   void advance(std::chrono::milliseconds time);
   /// Somebody sets the wall clock by so much, forward or back; no time passes.
   void set_wall_clock(std::chrono::milliseconds by) { time_.set_wall(by); }
@@ -118,6 +119,8 @@ class SimulatedDaemon {
   Status open_watch_socket(Run& run);
   void restart_after_kill();
   void run_until_idle();
+  template <class Report, class Ask>
+  Result<Report> answer_of(Ask ask);
   std::optional<cri::RuntimeResponse> call_once(const std::string& method, const std::string& request);
 
   const plugin::LoadedConfig& setup_;

@@ -382,7 +382,9 @@ std::vector<RunningContainer> SimulatedRuntime::running() const {
                        .container = container.config.metadata().name(),
                        .attempt = container.config.metadata().attempt(),
                        .cpus = container.kernel_cpus,
-                       .mems = set_of<NodeSet>(container.resources.cpuset_mems())});
+                       .mems = set_of<NodeSet>(container.resources.cpuset_mems()),
+                       .files = {}});
+    for (const lens::Entry& file : container.resources.unified()) running.back().files[file.key()] = file.value();
   }
   return running;
 }

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -54,6 +55,7 @@ struct RunningContainer {
   std::uint32_t attempt = 0;
   CpuSet cpus;  ///< as the kernel has it; empty: nobody has said where, so it may run on every CPU
   NodeSet mems;
+  std::map<std::string, std::string> files;  ///< of its cgroup (version 2), that somebody has set
 };
 
 /// Answers at once, on the caller's thread. The kernel has each container where it was told to be, unless another hand

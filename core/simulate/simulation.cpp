@@ -207,6 +207,8 @@ void Simulation::dispatch(const Operation& operation, OperationResult& result) {
       return set_stuck(operation, result);
     case OperationKind::kHeal:
       return heal(operation, result);
+    case OperationKind::kRelease:
+      return release(operation, result);
     case OperationKind::kLoad:
       return set_load(operation, result);
   }
@@ -395,6 +397,14 @@ void Simulation::heal(const Operation& operation, OperationResult& result) {
   for (const engine::HealReport::Left& left : healed->left) add(fmt::format("{} stays: {}", left.container, left.why));
 }
 
+void Simulation::release(const Operation& operation, OperationResult& result) {
+  const Result<engine::ReleaseReport> released = daemon_.release(operation.cpusets);
+  if (!released) return set_failed(result, released.error().message);
+  result.reason = fmt::format("{} released", counted(released->released, "container"));
+  for (const engine::ReleaseReport::Untold& untold : released->untold)
+    result.reason += fmt::format("; {} does not have it yet: {}", untold.container, untold.why);
+}
+
 /// The kernel tells nobody: topoletd sees it when it looks next.
 void Simulation::set_cpuset(const Operation& operation, OperationResult& result) {
   if (pods_.count(operation.pod) == 0) {
@@ -427,8 +437,10 @@ void Simulation::set_load(const Operation& operation, OperationResult& result) {
     const auto is_it = [&](const topology::Node& node) { return node.os_index == operation.node; };
     if (std::none_of(topology_->nodes.begin(), topology_->nodes.end(), is_it))
       return set_error(result, fmt::format("the machine has no node {}", operation.node));
-    put_or_erase(node_loads_, operation.node, operation.known,
-                 {operation.effective_milli, operation.age, operation.used_milli});
+    // One of which nothing is known has no effective capacity either.
+    node_loads_[operation.node] = operation.known
+                                      ? load::NodeLoad{operation.effective_milli, operation.age, operation.used_milli}
+                                      : load::NodeLoad{};
   } else {
     set_container_load(operation, result);
   }
@@ -455,6 +467,11 @@ std::shared_ptr<const load::Load> Simulation::measure() const {
   measured->nodes = node_loads_;
   measured->cpus = cpu_loads_;
   measured->measured_for = measured_for_;
+  for (const topology::Node& node : topology_->nodes) {
+    if ((loads_.empty() && node_loads_.empty()) || node.memory_only) continue;
+    const auto whole = static_cast<std::int64_t>((node.cpus & topology_->online).size()) * 1000;
+    measured->nodes.try_emplace(node.os_index, load::NodeLoad{.effective_milli = whole, .age = {}, .used_milli = {}});
+  }
   for (const auto& [name, load] : loads_) {
     if (const auto id = container_ids_.find(name); id != container_ids_.end()) measured->containers[id->second] = load;
   }

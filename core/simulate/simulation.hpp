@@ -141,6 +141,7 @@ class Simulation {
   void restart(const Operation& operation, OperationResult& result);
   void set_capacity(const Operation& operation, OperationResult& result);
   void heal(const Operation& operation, OperationResult& result);
+  void release(const Operation& operation, OperationResult& result);
   void start(const Operation& operation, OperationResult& result);
   void set_sandbox(const Operation& operation, OperationResult& result);
   void set_cpuset(const Operation& operation, OperationResult& result);

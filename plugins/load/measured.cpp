@@ -51,6 +51,13 @@ std::optional<std::int64_t> Measured::used_milli(std::size_t entry) const {
   return is_recent(known.cpu_milli, known.age_ms) ? std::optional(known.cpu_milli) : std::nullopt;
 }
 
+std::optional<std::int64_t> Measured::waits_permille(std::size_t entry) const {
+  if (load_ == nullptr || load_->entries == nullptr || entry >= entry_count_) return std::nullopt;
+  const auto& known = *TOPOLET_AT(topolet_entry_load, load_->entries, load_->entry_stride, entry);
+  if (!is_recent(known.psi_some_permille, known.age_ms)) return std::nullopt;
+  return known.psi_some_permille;
+}
+
 std::optional<std::int64_t> Measured::effective_milli(std::size_t node) const {
   if (load_ == nullptr || load_->nodes == nullptr || node >= node_count_) return std::nullopt;
   const auto& known = *TOPOLET_AT(topolet_node_load, load_->nodes, load_->node_stride, node);

@@ -25,6 +25,9 @@ class Measured {
   const std::string& why_not() const { return why_not_; }
   /// CPU time of a container in thousandths of a CPU, by its position in the ledger; nothing if that is not known.
   std::optional<std::int64_t> used_milli(std::size_t entry) const;
+  /// The part of the time, in permille, in which a task of a container waited for a CPU that its own quota did not keep
+  /// from it; nothing if that is not known.
+  std::optional<std::int64_t> waits_permille(std::size_t entry) const;
   /// What all online CPUs of a node can do, in thousandths of a CPU, by its position in the topology; nothing if that
   /// is not known.
   std::optional<std::int64_t> effective_milli(std::size_t node) const;

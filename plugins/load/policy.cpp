@@ -42,8 +42,18 @@ std::string describe(const NodeUse& use) {
   if (use.unmeasured > 0)
     reason += ", " + cpus_text(use.assumed_milli) + " of it by " + sdk::counted(use.unmeasured, "container") +
               " not measured yet";
-  if (!use.is_effective_known) reason += " (what the CPUs can do is not measured)";
   return reason;
+}
+
+/// Where a hypervisor may take time and does not tell, little CPU time of a node means that it is idle, or that little
+/// is left of it: nothing follows from that. Empty if that is known of all nodes.
+std::string why_unknown(const std::vector<NodeUse>& uses) {
+  for (const NodeUse& use : uses) {
+    if (use.nominal_milli > 0 && !use.is_effective_known)
+      return "what the CPUs of node " + std::to_string(use.os_index) +
+             " can do is not known: no steal is reported, and there may be a hypervisor";
+  }
+  return "";
 }
 
 void abstain(const topolet_request& request, const std::string& why, std::string_view code, sdk::Scores& scores) {
@@ -89,6 +99,8 @@ void Policy::score(const topolet_request& request, sdk::Scores& scores) const {
 void Policy::score_shared(const topolet_request& request, const Measured& measured, const std::string& note,
                           sdk::Scores& scores) const {
   const std::vector<NodeUse> uses = node_uses(*request.topology, *request.ledger, measured);
+  if (const std::string why = why_unknown(uses); !why.empty())
+    return abstain(request, with_note(why, note), note.empty() ? "not-measured" : "class", scores);
   const bool is_moved = request.occasion == TOPOLET_OCCASION_MOVE;
   const Left left = is_moved ? relief_.left_by(sdk::text(request.workload->container_id)) : Left();
   const std::int64_t own = std::max(assumed_milli(request.workload->demand), left.used_milli);

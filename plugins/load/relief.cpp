@@ -45,19 +45,80 @@ void Relief::tick(const topolet_tick_request& request, sdk::Wishes& wishes) {
   if (!options_.relieves) return;
   forget_gone(*request.ledger);
   const Measured measured(request.load, *request.topology, *request.ledger);
-  if (!measured.why_not().empty()) return pressed_since_.clear();
+  if (!measured.why_not().empty()) {
+    waits_since_.clear();
+    return pressed_since_.clear();
+  }
   std::vector<NodeUse> uses = node_uses(*request.topology, *request.ledger, measured);
   note_pressed(uses, request.now_ms);
   for (std::size_t from = 0; from < uses.size(); ++from) {
     const auto since = pressed_since_.find(uses[from].os_index);
     if (since == pressed_since_.end() || request.now_ms - since->second < kPressedMs) continue;
+    if (was_just_asked(uses[from], request.now_ms)) continue;
     const std::optional<Move> move = best_move(from, request, measured, uses);
     if (!move) continue;
-    ask(*move, uses[from], request, uses[move->to], wishes);
     since->second = request.now_ms;
+    if (!ask(*move, uses[from], request, uses[move->to], "", wishes)) continue;
     uses[from].shared_milli -= move->used_milli;
     uses[move->to].shared_milli += move->used_milli;
   }
+  note_waiting(request, measured);
+  relieve_waiting(request, measured, uses, wishes);
+}
+
+/// Those of class BE yield to others: they wait because they are to.
+void Relief::note_waiting(const topolet_tick_request& request, const Measured& measured) {
+  std::map<std::string, std::uint64_t> waiting;
+  const auto entries = sdk::entries(*request.ledger);
+  for (std::size_t i = 0; i < entries.size() && options_.pressure_permille > 0; ++i) {
+    const bool is_be = class_of(source_of(entries[i]), options_.taking_namespaces).which == Class::kBe;
+    if (is_be || entries[i].mode != TOPOLET_MODE_SHARED || entries[i].container_id.len == 0) continue;
+    if (measured.waits_permille(i).value_or(0) < options_.pressure_permille) continue;
+    const std::string id(sdk::text(entries[i].container_id));
+    const auto since = waits_since_.find(id);
+    waiting[id] = since == waits_since_.end() ? request.now_ms : since->second;
+  }
+  waits_since_ = std::move(waiting);
+}
+
+/// One of a node a minute, as for other causes.
+void Relief::relieve_waiting(const topolet_tick_request& request, const Measured& measured, std::vector<NodeUse>& uses,
+                             sdk::Wishes& wishes) {
+  const auto entries = sdk::entries(*request.ledger);
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    const auto since = waits_since_.find(std::string(sdk::text(entries[i].container_id)));
+    if (since == waits_since_.end() || request.now_ms - since->second < kWaitsMs) continue;
+    if (are_others_first(*request.ledger, entries[i])) continue;
+    for (std::size_t from = 0; from < uses.size(); ++from) {
+      if (was_just_asked(uses[from], request.now_ms) ||
+          !may_be_asked(entries[i], sdk::nodes(*request.topology)[from], request.now_ms))
+        continue;
+      const std::int64_t used = measured.used_milli(i).value_or(assumed_milli(entries[i].demand));
+      const std::optional<Move> move = move_of(i, from, request, used, uses);
+      if (!move) continue;
+      const std::string why =
+          "waits for a CPU for " + std::to_string(measured.waits_permille(i).value_or(0) / 10) + " % of the time, ";
+      if (!ask(*move, uses[from], request, uses[move->to], why, wishes)) return;
+      uses[from].shared_milli -= used;
+      uses[move->to].shared_milli += used;
+    }
+  }
+}
+
+bool Relief::was_just_asked(const NodeUse& from, std::uint64_t now_ms) const {
+  const auto asked = asked_of_.find(from.os_index);
+  return asked != asked_of_.end() && now_ms - asked->second < kPressedMs;
+}
+
+/// topoletd narrows BestEffort containers beside it first, as long as they have CPUs to lose.
+bool Relief::are_others_first(const topolet_ledger& ledger, const topolet_ledger_entry& waiting) const {
+  if (!options_.besteffort_gives_way) return false;
+  const auto entries = sdk::entries(ledger);
+  return std::any_of(entries.begin(), entries.end(), [&](const topolet_ledger_entry& other) {
+    return other.qos == TOPOLET_QOS_BESTEFFORT && other.mode == TOPOLET_MODE_SHARED &&
+           (other.flags & TOPOLET_ENTRY_STARTED) != 0 && sdk::size_of(other.cpus) > kLeastForBestEffort &&
+           sdk::size_of_both(other.cpus, waiting.cpus) > 0;
+  });
 }
 
 /// A container that has left is remembered, so that it does not come back.
@@ -130,7 +191,9 @@ std::optional<Relief::Move> Relief::move_of(std::size_t entry, std::size_t from,
   std::optional<Move> best;
   for (std::size_t to = 0; to < uses.size(); ++to) {
     const NodeUse& there = uses[to];
-    if (to == from || there.pool_milli <= 0 || left.nodes.has(there.os_index) || is_stolen(there)) continue;
+    if (to == from || there.pool_milli <= 0 || left.nodes.has(there.os_index) || !there.is_effective_known ||
+        is_stolen(there))
+      continue;
     const std::int64_t after = permille(there.shared_milli + there.assumed_milli + used_milli, there.pool_milli);
     if (after > kCalm || after > now - kClearlyLess || (best && after >= best->after_permille)) continue;
     best = Move{entry, to, used_milli, class_of(source_of(leaving), options_.taking_namespaces).which, after};
@@ -151,21 +214,25 @@ bool Relief::may_be_asked(const topolet_ledger_entry& entry, const topolet_node&
   return asked == asked_.end() || now_ms - asked->second.at_ms >= kAskedAgainMs;
 }
 
-void Relief::ask(const Move& move, const NodeUse& from, const topolet_tick_request& request, const NodeUse& to,
-                 sdk::Wishes& wishes) {
+/// Returns false if it is not asked, as too many are remembered.
+bool Relief::ask(const Move& move, const NodeUse& from, const topolet_tick_request& request, const NodeUse& to,
+                 const std::string& why, sdk::Wishes& wishes) {
   const topolet_ledger_entry& entry = sdk::entries(*request.ledger)[move.entry];
   const std::string id(sdk::text(entry.container_id));
   std::erase_if(asked_, [&](const auto& known) { return request.now_ms - known.second.at_ms >= kAskedAgainMs; });
-  if (host_.keys().size() >= 2 * kMostLeft) return;
+  if (host_.keys().size() >= 2 * kMostLeft) return false;
   for (const topolet_node& node : sdk::nodes(*request.topology)) {
     if (node.os_index == from.os_index) asked_[id] = {request.now_ms, set_of(from.os_index), Set(node.cpus)};
   }
+  asked_of_[from.os_index] = request.now_ms;
   host_.set(key_of(kUsedPrefix, id), std::to_string(move.used_milli));
-  wishes.replace_on_other_nodes(
-      move.entry, "class " + std::string(to_string(move.which)) + ", uses " + cpus_text(move.used_milli) + " CPUs: " +
-                      cpus_text(from.shared_milli) + " of " + cpus_text(from.pool_milli) + " shared CPUs of node " +
-                      std::to_string(from.os_index) + " are used, and " + cpus_text(to.shared_milli) + " of " +
-                      cpus_text(to.pool_milli) + " of node " + std::to_string(to.os_index));
+  wishes.replace_on_other_nodes(move.entry, "class " + std::string(to_string(move.which)) + ", " + why + "uses " +
+                                                cpus_text(move.used_milli) + " CPUs: " + cpus_text(from.shared_milli) +
+                                                " of " + cpus_text(from.pool_milli) + " shared CPUs of node " +
+                                                std::to_string(from.os_index) + " are used, and " +
+                                                cpus_text(to.shared_milli) + " of " + cpus_text(to.pool_milli) +
+                                                " of node " + std::to_string(to.os_index));
+  return true;
 }
 
 }  // namespace topolet::load_policy

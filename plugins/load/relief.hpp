@@ -19,6 +19,10 @@ namespace topolet::load_policy {
 constexpr std::uint32_t kTickMs = 5000;
 /// For so long a node must be pressed before a container leaves it, and so long after that before the next one does.
 constexpr std::uint64_t kPressedMs = 60000;
+/// For so long a container must lack CPUs before it is moved.
+constexpr std::uint64_t kWaitsMs = 30000;
+/// BestEffort containers that have so few CPUs are not narrowed further.
+constexpr std::size_t kLeastForBestEffort = 2;
 /// A container is asked to leave once in so long, whether it did or not.
 constexpr std::uint64_t kAskedAgainMs = 600000;
 /// In permille. The least part of what its containers want that a node must be able to do; how much of its shared CPUs
@@ -62,6 +66,11 @@ class Relief {
     std::int64_t after_permille = 0;
   };
 
+  void note_waiting(const topolet_tick_request& request, const Measured& measured);
+  void relieve_waiting(const topolet_tick_request& request, const Measured& measured, std::vector<NodeUse>& uses,
+                       sdk::Wishes& wishes);
+  bool was_just_asked(const NodeUse& from, std::uint64_t now_ms) const;
+  bool are_others_first(const topolet_ledger& ledger, const topolet_ledger_entry& waiting) const;
   void note_pressed(const std::vector<NodeUse>& uses, std::uint64_t now_ms);
   void forget_gone(const topolet_ledger& ledger);
   std::optional<Move> best_move(std::size_t from, const topolet_tick_request& request, const Measured& measured,
@@ -69,12 +78,14 @@ class Relief {
   std::optional<Move> move_of(std::size_t entry, std::size_t from, const topolet_tick_request& request,
                               std::int64_t used_milli, const std::vector<NodeUse>& uses) const;
   bool may_be_asked(const topolet_ledger_entry& entry, const topolet_node& node, std::uint64_t now_ms) const;
-  void ask(const Move& move, const NodeUse& from, const topolet_tick_request& request, const NodeUse& to,
-           sdk::Wishes& wishes);
+  bool ask(const Move& move, const NodeUse& from, const topolet_tick_request& request, const NodeUse& to,
+           const std::string& why, sdk::Wishes& wishes);
 
   const sdk::Host host_;
   const PolicyOptions options_;
   std::map<std::uint32_t, std::uint64_t> pressed_since_;  ///< by OS index of the node
+  std::map<std::uint32_t, std::uint64_t> asked_of_;       ///< by OS index: when a container was asked to leave last
+  std::map<std::string, std::uint64_t> waits_since_;      ///< by the runtime's id: of containers that lack CPUs
   std::map<std::string, Asked> asked_;                    ///< by the runtime's id
 };
 

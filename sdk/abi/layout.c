@@ -336,9 +336,10 @@ FIELD(topolet_candidate, usable, 56, 16, topolet_set);
 FIELD(topolet_candidate, distance, 72, 4, uint32_t);
 FIELD(topolet_candidate, reserved, 76, 4, uint32_t);
 
-SIZE(topolet_node_load, 16);
+SIZE(topolet_node_load, 24);
 FIELD(topolet_node_load, effective_milli, 0, 8, int64_t);
 FIELD(topolet_node_load, age_ms, 8, 8, int64_t);
+FIELD(topolet_node_load, used_milli, 16, 8, int64_t);
 
 SIZE(topolet_pu_load, 16);
 FIELD(topolet_pu_load, effective_milli, 0, 8, int64_t);

@@ -119,6 +119,23 @@ TEST_F(CliTest, HealsOrSaysWhatItWouldDo) {
   EXPECT_TRUE(healed["moved"].empty());
 }
 
+TEST_F(CliTest, TakesBackWhatWasDoneToContainers) {
+  start();
+  ASSERT_TRUE(rig_.create("web").ok());
+  EXPECT_EQ(ask_json({"status"})["released"], "");
+  EXPECT_EQ(
+      ask({"release", "--all"}).text,
+      "0 containers have more than before\nUntil topoletd starts again, BestEffort containers give way to nobody.\n");
+  EXPECT_THAT(ask({"status"}).text, HasSubstr("\nreleased     BestEffort containers give way to nobody, until"));
+  const nlohmann::json released = ask_json({"release", "--cpusets"});
+  EXPECT_EQ(released["cpusets"], true);
+  EXPECT_TRUE(released["untold"].empty());
+  EXPECT_EQ(ask_json({"status"})["released"], "cpusets");
+  const Said misused = topolet({"release"});
+  EXPECT_EQ(misused.code, 2) << misused.text;
+  EXPECT_THAT(misused.text, HasSubstr("needs --all (all but the CPUs of containers) or --cpusets"));
+}
+
 TEST_F(CliTest, SaysWhatIsWrongWithACapacity) {
   const auto misuse = [](std::vector<std::string> words, const std::string& why) {
     words.insert(words.begin(), {"capacity", "set"});

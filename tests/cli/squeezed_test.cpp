@@ -131,7 +131,7 @@ TEST_F(SqueezedTest, IsNotReadFromADatabaseOfAnOlderTopoletd) {
   for (const std::vector<std::string>& command : std::vector<std::vector<std::string>>{{"ps"}, {"explain", "own"}}) {
     EXPECT_THAT(
         state_.topolet(command).text,
-        HasSubstr("has schema version 14, and this command needs 20; start this version of topoletd once with it"));
+        HasSubstr("has schema version 14, and this command needs 21; start this version of topoletd once with it"));
   }
 }
 

@@ -140,6 +140,31 @@ TEST_F(BestEffortPlannerTest, NobodyIsNarrowedInTheFirstMinute) {
   EXPECT_TRUE(step());
 }
 
+TEST_F(BestEffortPlannerTest, TheyYieldWhereOneWaitsWhateverTheFormulaSays) {
+  use("a", 0);
+  const Pressed pressed{"default/a/main", 400, CpuSet::range(0, 3)};
+  const BestEffortPlanner::Pressure lasting{&pressed, true};
+  std::vector<std::size_t> sizes;
+  for (int i = 0; i < 10; ++i) {
+    const auto next = planner_.next(&load_, 100, true, lasting);
+    if (!next) break;
+    if (i == 0) {
+      EXPECT_EQ(next->reason_code, "besteffort-pressure");
+      EXPECT_EQ(
+          next->reason,
+          "BestEffort containers run on 7 of the 8 CPUs of the pool: default/a/main has waited for a CPU for 30 s "
+          "beside them, now for 40 % of the time");
+    }
+    ledger_.apply(compute_transition(ledger_, {}, seconds(1'000'000), *next));
+    sizes.push_back(cpus_of("x").size());
+  }
+  EXPECT_THAT(sizes, ::testing::ElementsAre(7U, 6U, 5U, 4U)) << "then they are not beside it any more";
+  EXPECT_EQ(cpus_of("x"), CpuSet::range(4, 7));
+  EXPECT_FALSE(planner_.next(&load_, 100, true, {nullptr, true})) << "not at once";
+  EXPECT_TRUE(planner_.next(&load_, 100, true, {nullptr, false}));
+  EXPECT_FALSE(planner_.next(&load_, 100, false, lasting)) << "one step in ten seconds";
+}
+
 TEST_F(BestEffortPlannerTest, NobodyIsLeftWithoutCpus) {
   use("a", 4000);
   ASSERT_TRUE(step());

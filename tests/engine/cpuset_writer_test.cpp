@@ -17,9 +17,10 @@ class CpusetWriterTest : public ConvergeTest {
     runtime_.put("c-a", container_of("a"));
   }
 
-  WriteResult write(const CpuSet& cpus) {
+  WriteResult write(const CpuSet& cpus, const SharedStringMap& files = {}) {
     std::optional<WriteResult> result;
-    cpusets_->write("c-a", {cpus, {}}, [&result](const WriteResult& written) { result = written; });
+    cpusets_->write("c-a", {cpus, {}, std::nullopt, files},
+                    [&result](const WriteResult& written) { result = written; });
     EXPECT_FALSE(result) << "it calls back on the loop";
     loop_.run();
     EXPECT_TRUE(result);
@@ -81,6 +82,23 @@ TEST_F(CpusetWriterTest, FailsAsTheRuntimeSays) {
   const WriteResult unseen = write({1});
   EXPECT_EQ(unseen.kind, WriteResult::Kind::kFailed);
   EXPECT_THAT(unseen.error.message, HasSubstr("away"));
+}
+
+TEST_F(CpusetWriterTest, SetsTheCpusWhereTheRuntimeRefusesFilesOfTheCgroup) {
+  EXPECT_EQ(write({1}, {{"memory.high", "4096"}}).kind, WriteResult::Kind::kVerified);
+  EXPECT_FALSE(cpusets_->refuses_files());
+  runtime_.take_calls();
+  runtime_.refuse_files();
+  EXPECT_EQ(write({2}, {{"memory.high", "8192"}}).kind, WriteResult::Kind::kVerified);
+  EXPECT_THAT(runtime_.take_calls(), ElementsAre("UpdateContainerResources refused", "UpdateContainerResources c-a 2"));
+  EXPECT_EQ(cpusets_->kernel_cpus("c-a"), CpuSet{2});
+  EXPECT_TRUE(cpusets_->refuses_files());
+}
+
+TEST_F(CpusetWriterTest, SaysWhyTheRuntimeRefusesMoreThanFiles) {
+  runtime_.fail("UpdateContainerResources", cri::RuntimeResponse{Code::kUnknown, "no space", {}});
+  EXPECT_EQ(write({1}, {{"memory.high", "4096"}}).error.message, write({1}).error.message);
+  EXPECT_FALSE(cpusets_->refuses_files());
 }
 
 TEST_F(CpusetWriterTest, AsksForSandboxesAfterContainers) {

@@ -130,7 +130,7 @@ inline Allocation full_allocation(std::int64_t number) {
   auto& [workload, placement, within, vacating, vacating_alone, conflict, phase, phase_since, doubt_since, stopping,
          container_id, generation, decision, reason, preferred, arrived_cpus, evaluated_cpus, restricted, nodes,
          squeeze, seen_on, overlapped, overruled, hand, stuck, quota, unified, adopted, shares_pool_row, mems_to_keep,
-         last_move, widening, moved_from, narrowed_to] = allocation;
+         last_move, widening, moved_from, narrowed_to, memory_high] = allocation;
   workload = full_workload();
   placement = full_placement(4);
   within = CpuSet::range(4, 9);
@@ -182,6 +182,7 @@ inline Allocation full_allocation(std::int64_t number) {
   not_before = std::chrono::milliseconds(1700000000010);
   moved_from = full_moved_from();
   narrowed_to = CpuSet{19};
+  memory_high = 1073741824;
   return allocation;
 }
 

@@ -13,6 +13,11 @@ std::string description_of(const std::string& method, const std::string& request
   return method + ' ' + update.container_id() + ' ' + update.linux().cpuset_cpus();
 }
 
+bool has_files(const std::string& method, const std::string& request) {
+  return method == "UpdateContainerResources" &&
+         !simulate::read_request<lens::UpdateContainerResourcesRequest>(request).linux().unified().empty();
+}
+
 }  // namespace
 
 void ScriptedRuntime::put(const std::string& id, const Container& container) {
@@ -75,6 +80,10 @@ cri::RuntimeResponse ScriptedRuntime::answer(const std::string& method, std::str
   if (const auto failure = failures_.find(method); failure != failures_.end() && failure->second) {
     calls_.push_back(method + " failed");
     return *failure->second;
+  }
+  if (refuses_files_ && has_files(method, message)) {
+    calls_.push_back(method + " refused");
+    return {Code::kUnknown, "cannot set unified resource memory.high", {}};
   }
   calls_.push_back(description_of(method, message));
   const grpc::Status status = memory_.serve(method, message);

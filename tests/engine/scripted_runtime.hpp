@@ -55,6 +55,8 @@ class ScriptedRuntime final : public cri::Runtime {
   void fail(const std::string& method, std::optional<cri::RuntimeResponse> answer) {
     failures_[method] = std::move(answer);
   }
+  /// Updates that name files of a cgroup are refused from now on.
+  void refuse_files() { refuses_files_ = true; }
   /// Nothing is answered before release(), which does what was asked for as if it were asked for then.
   void hold() { held_ = true; }
   void release();
@@ -72,6 +74,7 @@ class ScriptedRuntime final : public cri::Runtime {
   std::map<std::string, std::optional<cri::RuntimeResponse>> failures_;
   std::map<std::string, bool> ignores_updates_;
   CpuSet offline_;
+  bool refuses_files_ = false;
   bool held_ = false;
   std::deque<std::function<void()>> waiting_;
   std::vector<std::string> calls_;

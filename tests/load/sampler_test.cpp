@@ -108,6 +108,21 @@ TEST_F(SamplerTest, DoesNotKnowTheCapacityWithoutTheColumn) {
   EXPECT_EQ(sample.load.nodes.at(0).used_milli, 1000);
 }
 
+TEST_F(SamplerTest, KnowsTheCapacityWhereThereIsNoHypervisor) {
+  const auto sample_with = [this](const std::string& flags) {
+    dir_.write("cpuinfo", "processor\t: 0\nflags\t\t: fpu vme " + flags + " avx2\n");
+    Sampler sampler({.proc = dir_.path(),
+                     .find_cgroup = [](const RunningContainer&) { return std::optional<CgroupDirectories>(); },
+                     .clock = {}});
+    return sampler.sample(subjects_);
+  };
+  EXPECT_FALSE(sample_with("hypervisor").load.nodes.contains(0));
+  const Sample bare = sample_with("ssse3");
+  EXPECT_EQ(bare.load.nodes.at(0).effective_milli, 2000);
+  EXPECT_FALSE(bare.has_hypervisor);
+  EXPECT_FALSE(bare.tells_steal);
+}
+
 TEST_F(SamplerTest, LowersTheCapacityOfTheNodeThatIsRobbed) {
   step();
   const Sample sample = run(300, 50);

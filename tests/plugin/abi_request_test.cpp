@@ -434,7 +434,7 @@ TEST(AbiRequest, ShowsWhatIsMeasured) {
     EXPECT_EQ(shown.measured_ms, -1);
   }
   measured.measured_for = std::chrono::seconds(90);
-  measured.nodes[1] = {3000, std::chrono::milliseconds(900)};
+  measured.nodes[1] = {3000, std::chrono::milliseconds(900), 700};
   request.load = std::make_shared<const load::Load>(measured);
   const AbiRequest view = abi_view(request);
   const topolet_load& shown = *view.view().load;
@@ -443,6 +443,8 @@ TEST(AbiRequest, ShowsWhatIsMeasured) {
   EXPECT_EQ(of(0).age_ms, -1);
   EXPECT_EQ(of(1).effective_milli, 3000);
   EXPECT_EQ(of(1).age_ms, 900);
+  EXPECT_EQ(of(0).used_milli, -1);
+  EXPECT_EQ(of(1).used_milli, 700);
   EXPECT_EQ(shown.measured_ms, 90000);
 }
 

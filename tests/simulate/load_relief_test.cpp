@@ -47,6 +47,14 @@ class LoadReliefTest : public ::testing::Test {
     }
     return {};
   }
+  /// As it was told last; empty if it never was.
+  std::string memory_high_of(const std::string& pod) {
+    for (const RunningContainer& one : node_->runtime().running()) {
+      const auto high = one.files.find("memory.high");
+      if (one.pod == pod && high != one.files.end()) return high->second;
+    }
+    return "";
+  }
   std::vector<std::string> moves() const {
     auto database = store::Database::open(directory_.path() / "state.db", store::Database::Access::kReadOnly);
     std::vector<std::string> all;
@@ -222,6 +230,27 @@ TEST_F(LoadReliefTest, BestEffortGivesWayToNobodyWhereThatIsOff) {
   apply(measured("a", 2100));
   apply(let_pass(60));
   EXPECT_EQ(runs_on("x").size(), 8U);
+}
+
+/// Of 128 GB.
+TEST_F(LoadReliefTest, BestEffortSharesTheMemoryThatIsLeftOver) {
+  const std::string kBytes = R"("memory_request":17179869184)";
+  begin("node:2(memory=68719476736) core:4 pu:1", {"--load.besteffort-memory=50"});
+  apply(R"({"op":"run_pod","pod":"a","qos":"burstable"})");
+  apply(R"({"op":"create","pod":"a","container":"main","cpu_request_milli":1000,)" + kBytes + "}");
+  node_->besteffort("x");
+  apply(let_pass(2));
+  EXPECT_EQ(memory_high_of("x"), std::to_string(49151LL << 20)) << "half of 128 GiB less 16, rounded down";
+  EXPECT_EQ(memory_high_of("a"), "");
+  node_->besteffort("y");
+  apply(let_pass(12));
+  EXPECT_EQ(memory_high_of("x"), std::to_string(24575LL << 20));
+  EXPECT_EQ(memory_high_of("y"), std::to_string(24575LL << 20));
+  EXPECT_EQ(rows("narrowed"), 3) << "x twice, y once";
+  apply(R"({"op":"restart"})");
+  apply(let_pass(12));
+  EXPECT_EQ(memory_high_of("x"), std::to_string(24575LL << 20));
+  EXPECT_EQ(rows("narrowed"), 3);
 }
 
 /// The exclusive ones have theirs alone, whoever gives way; what is narrowed stays in the pool.

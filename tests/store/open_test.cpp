@@ -72,7 +72,7 @@ TEST_F(OpenTest, SaysWhatKindOfFileItIs) {
   const auto store = open();
   EXPECT_EQ(value("PRAGMA journal_mode"), "wal");
   EXPECT_EQ(value("PRAGMA application_id"), std::to_string(0x74706c74));
-  EXPECT_EQ(value("PRAGMA user_version"), "20");
+  EXPECT_EQ(value("PRAGMA user_version"), "21");
 }
 
 TEST_F(OpenTest, RefusesADirectoryThatAnotherUses) {
@@ -230,11 +230,11 @@ TEST_F(OpenTest, LetsAnOlderProgramGoOnWithTheFileThatIsSetAside) {
 
 TEST_F(OpenTest, LeavesANewerSchemaAlone) {
   make_closed_database();
-  ASSERT_TRUE(connect(Database::Access::kReadWrite).execute("PRAGMA user_version = 21", "age").has_value());
+  ASSERT_TRUE(connect(Database::Access::kReadWrite).execute("PRAGMA user_version = 22", "age").has_value());
   const std::string before = bytes_of(file());
   const auto store = try_open();
   EXPECT_EQ(message(store), "'" + file().string() +
-                                "' has schema version 21, but this topoletd knows only versions up to 20; run the "
+                                "' has schema version 22, but this topoletd knows only versions up to 21; run the "
                                 "topoletd that wrote it or a later one, or move the file away to begin a new one");
   EXPECT_EQ(bytes_of(file()), before);
 }
@@ -244,12 +244,12 @@ TEST_F(OpenTest, LeavesTheLogOfANewerSchemaAlone) {
   {
     Database writer = connect(Database::Access::kReadWrite);
     writer.leave_untouched_at_close(true);
-    ASSERT_TRUE(writer.execute("PRAGMA user_version = 21", "age").has_value());
+    ASSERT_TRUE(writer.execute("PRAGMA user_version = 22", "age").has_value());
   }
   const std::string before = bytes_of(file());
   const std::string log = bytes_of(file().string() + "-wal");
   ASSERT_FALSE(log.empty());
-  EXPECT_THAT(message(try_open()), ::testing::HasSubstr("schema version 21"));
+  EXPECT_THAT(message(try_open()), ::testing::HasSubstr("schema version 22"));
   EXPECT_EQ(bytes_of(file()), before);
   EXPECT_EQ(bytes_of(file().string() + "-wal"), log);
 }

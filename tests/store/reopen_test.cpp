@@ -231,7 +231,7 @@ TEST_F(DetachedTest, HoldsNothingOfAnOlderVersionUntilTheFileCanBeWritten) {
                    "allocation DROP COLUMN adopted; ALTER TABLE allocation DROP COLUMN unified; ALTER TABLE "
                    "allocation DROP COLUMN kubelet_unified; ALTER TABLE allocation DROP COLUMN last_move; "
                    "ALTER TABLE allocation DROP COLUMN moved_from; ALTER TABLE allocation DROP COLUMN "
-                   "narrowed_to; ALTER TABLE allocation DROP COLUMN "
+                   "narrowed_to; ALTER TABLE allocation DROP COLUMN memory_high; ALTER TABLE allocation DROP COLUMN "
                    "widening; ALTER TABLE pod DROP COLUMN waiting; DROP "
                    "TABLE recent_size; DROP TABLE decided_load; DROP TABLE load_sample; PRAGMA user_version = 13",
                    "age")
@@ -240,7 +240,7 @@ TEST_F(DetachedTest, HoldsNothingOfAnOlderVersionUntilTheFileCanBeWritten) {
   EXPECT_TRUE(store->allocations()->empty());
   EXPECT_TRUE(store->capacities()->empty());
   ASSERT_TRUE(store->reopen(*store->find_file_loss(), {1, 5}, kNow).has_value());
-  EXPECT_EQ(value("PRAGMA user_version"), "20");
+  EXPECT_EQ(value("PRAGMA user_version"), "21");
   EXPECT_EQ(store->allocations()->size(), 1U);
 }
 

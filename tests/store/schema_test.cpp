@@ -87,7 +87,7 @@ TEST_F(SchemaTest, TakesOnlyTheStepsItHasNotSeen) {
   ASSERT_TRUE(migrated.has_value()) << message(migrated);
   EXPECT_EQ(*database.integer("PRAGMA user_version", "read"), next);
   EXPECT_EQ(*database.integer("SELECT count(colour) FROM decided", "read"), 0);
-  EXPECT_THAT(message(check_writable(database)), HasSubstr("knows only versions up to 20"));
+  EXPECT_THAT(message(check_writable(database)), HasSubstr("knows only versions up to 21"));
 }
 
 TEST_F(SchemaTest, KeepsTheAuditOfTheFirstVersion) {

@@ -9,6 +9,15 @@
 #include "core/engine/converge/nested_cpusets.hpp"
 
 namespace topolet::engine {
+namespace {
+
+/// Returns false for what says nothing about the content of an update.
+bool is_refusal(Code code) {
+  return code != Code::kNotFound && code != Code::kUnavailable && code != Code::kDeadlineExceeded &&
+         code != Code::kCancelled;
+}
+
+}  // namespace
 
 void CpusetWriter::write(const std::string& container_id, const ContainerCpuset& target,
                          std::function<void(WriteResult)> done) {
@@ -24,8 +33,27 @@ void CpusetWriter::write(const std::string& container_id, const ContainerCpuset&
 
 void CpusetWriter::tell_runtime(const std::string& container_id, const ContainerCpuset& target,
                                 std::function<void(Status)> done) {
-  deps_.runtime.update(container_id, target, [this, done = std::move(done)](const Status& status) {
-    deps_.loop.post([done, status] { done(status); });
+  deps_.runtime.update(container_id, target,
+                       [this, container_id, target, done = std::move(done)](const Status& status) {
+                         deps_.loop.post([this, container_id, target, status, done] {
+                           if (status || target.unified.empty() || !is_refusal(status.error().code))
+                             return done(status);
+                           tell_without_files(container_id, target, status.error(), done);
+                         });
+                       });
+}
+
+/// Nobody stays on CPUs that it is to leave because the runtime, or the kernel, refuses a file of its cgroup.
+void CpusetWriter::tell_without_files(const std::string& container_id, ContainerCpuset target, const Error& refused,
+                                      std::function<void(Status)> done) {
+  target.unified = {};
+  tell_runtime(container_id, target, [this, container_id, refused, done = std::move(done)](const Status& status) {
+    if (!status) return done(refused);
+    if (!std::exchange(refuses_files_, true)) {
+      deps_.log.warn("container {}: the runtime takes its CPUs, but not files of its cgroup such as memory.high: {}",
+                     container_id, refused.message);
+    }
+    done(status);
   });
 }
 

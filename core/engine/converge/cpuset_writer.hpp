@@ -45,8 +45,9 @@ class CpusetWriter {
   };
   explicit CpusetWriter(Deps deps) : deps_(std::move(deps)) {}
 
-  /// Updates the container and, if it runs, reads its cpuset back from the kernel. Where cgroups that the container has
-  /// made below its own would keep it on its CPUs, they are made to leave these first.
+  /// Updates the container and, if it runs, reads its cpuset back from the kernel. An update that the runtime refuses
+  /// is tried without the files of its cgroup (ContainerCpuset::unified), which then stay as they are. Where cgroups
+  /// that the container has made below its own would keep it on its CPUs, they are made to leave these first.
   void write(const std::string& container_id, const ContainerCpuset& target, std::function<void(WriteResult)> done);
 
   /// The same by the kernel alone, at once, for a container whose cgroup can be seen: its CPUs, and not its memory
@@ -75,6 +76,8 @@ class CpusetWriter {
   /// Returns the cgroup of the container in the hierarchy that has cpusets; none if it cannot be told.
   std::optional<std::filesystem::path> cgroup_of(const std::string& container_id) const;
   bool has_v1_cpusets() const;
+  /// The runtime has refused an update that it has taken without files of the container's cgroup.
+  bool refuses_files() const { return refuses_files_; }
   /// Returns how much memory the container has on these nodes, in bytes; none if the kernel does not tell.
   std::optional<std::int64_t> memory_on(const std::string& container_id, const NodeSet& nodes) const;
   /// The paths of the cgroups of that process; none if there is none to be asked, or it is in no cgroup but the root.
@@ -103,12 +106,15 @@ class CpusetWriter {
                        const std::filesystem::path& cgroup, const CpuSet& before,
                        std::function<void(WriteResult)> done);
   void tell_runtime(const std::string& container_id, const ContainerCpuset& target, std::function<void(Status)> done);
+  void tell_without_files(const std::string& container_id, ContainerCpuset target, const Error& refused,
+                          std::function<void(Status)> done);
   void written(const std::string& container_id, const ContainerCpuset& target, const Status& status,
                const std::function<void(WriteResult)>& done);
   WriteResult verify_written(const std::string& container_id, const ContainerCpuset& target) const;
 
   Deps deps_;
   std::unordered_map<std::string, std::int64_t> pids_;
+  bool refuses_files_ = false;
 };
 
 }  // namespace topolet::engine

@@ -22,6 +22,7 @@ bool HomeRelief::has_widened() const {
 }
 
 void HomeRelief::check() {
+  if (has_ended_) return;
   const load::Source& source = deps_.placer.deps().load;
   const Ledger& ledger = deps_.committer.ledger();
   const std::shared_ptr<const load::Load> load = known_load(source, ledger);

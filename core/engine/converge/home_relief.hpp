@@ -28,6 +28,8 @@ class HomeRelief {
 
   /// To be called about once a second.
   void check();
+  /// Nobody is widened or narrowed any more.
+  void end() { has_ended_ = true; }
 
  private:
   /// The answer of the policies about a container, as long as it and the configuration are as they were.
@@ -48,6 +50,7 @@ class HomeRelief {
   const HomePlanner planner_;
   HomePlanner::Lasting lasting_;
   std::map<placement::ContainerKey, Asked> asked_;
+  bool has_ended_ = false;
 };
 
 }  // namespace topolet::engine

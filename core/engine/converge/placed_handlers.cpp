@@ -40,6 +40,7 @@ bool PlacedHandlers::has_no_cgroups(const std::string& handler) const {
 }
 
 std::string PlacedHandlers::obstacle(const std::string& handler) const {
+  if (!why_none_.empty()) return why_none_;
   if (has_no_cgroups(handler)) return "its containers run in no cgroups of their own";
   return configured_.obstacle(handler);
 }

@@ -33,10 +33,14 @@ class PlacedHandlers {
     without_cgroups_[handler].insert(container_id);
   }
 
+  /// No container is placed any more, whatever its handler. `why`: for people.
+  void stop_placing(std::string why) { why_none_ = std::move(why); }
+
  private:
   bool has_no_cgroups(const std::string& handler) const;
 
   placement::RuntimeHandlers configured_;
+  std::string why_none_;                                          ///< none is placed; empty: some are
   std::map<std::string, std::set<std::string>> without_cgroups_;  ///< the containers that were seen so, by handler
 };
 

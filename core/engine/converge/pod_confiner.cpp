@@ -50,6 +50,12 @@ void PodConfiner::on_reconciled() {
   confine_all();
 }
 
+void PodConfiner::end() {
+  deps_.enabled = false;
+  failures_.clear();
+  release_all();
+}
+
 std::map<std::string, PodConfiner::ForeignPod> PodConfiner::foreign_pods() const {
   std::map<std::string, ForeignPod> pods;
   const Ledger& ledger = deps_.committer.ledger();

@@ -32,6 +32,8 @@ class PodConfiner final : public Observer {
   void on_durable(const Transition& transition) override;
   /// The ledger is known to be right: all are set, or what an earlier topoletd had set is taken back.
   void on_reconciled() override;
+  /// Takes back what was set, and sets nothing any more.
+  void end();
 
   /// Returns why pods cannot be kept within the pool, by NAMESPACE/POD.
   const std::map<std::string, std::string>& failures() const { return failures_; }

@@ -13,6 +13,8 @@ namespace {
 
 constexpr std::chrono::minutes kLongestRebalanceRetry{5};
 
+using Keys = std::vector<placement::ContainerKey>;
+
 }  // namespace
 
 Rebalancer::Rebalancer(Deps deps)
@@ -20,11 +22,12 @@ Rebalancer::Rebalancer(Deps deps)
       planner_(deps_.committer.ledger(), deps_.placer),
       crowd_planner_(deps_.committer.ledger(), deps_.placer),
       heal_planner_(deps_.committer.ledger(), deps_.placer),
-      paced_moves_({deps_.loop, deps_.committer, deps_.mover, deps_.clock},
-                   {{[this] { return crowd_planner_.crowded(shared_load_of(deps_.committer.ledger())); },
-                     [this](const Allocation& before) { return crowd_planner_.plan_relief(before); }},
-                    {[this] { return heal_planner_.healable(); },
-                     [this](const Allocation& before) { return heal_planner_.plan_heal(before); }}}),
+      paced_moves_(
+          {deps_.loop, deps_.committer, deps_.mover, deps_.clock},
+          {{[this] { return has_ended_ ? Keys() : crowd_planner_.crowded(shared_load_of(deps_.committer.ledger())); },
+            [this](const Allocation& before) { return crowd_planner_.plan_relief(before); }},
+           {[this] { return has_ended_ ? Keys() : heal_planner_.healable(); },
+            [this](const Allocation& before) { return heal_planner_.plan_heal(before); }}}),
       move_withdrawals_({deps_.loop, deps_.committer, deps_.mover}) {
   deps_.committer.subscribe(*this);
 }
@@ -120,7 +123,7 @@ void Rebalancer::regain() {
 
 void Rebalancer::regain(const placement::ContainerKey& key) {
   const Allocation* allocation = deps_.committer.ledger().find(key);
-  if (allocation == nullptr || !may_be_moved(*allocation) || !planner_.may_regain(*allocation)) return;
+  if (has_ended_ || allocation == nullptr || !may_be_moved(*allocation) || !planner_.may_regain(*allocation)) return;
   deps_.mover.move(key, ContainerQueues::Needs::kConverged, [this, key](const Allocation& before) {
     deps_.committer.commit(event::Evaluated{key});
     return planner_.plan_regain(before);
@@ -148,11 +151,17 @@ void Rebalancer::change_machine(Machine machine) {
 
 void Rebalancer::heal(bool is_dry, OnHealed then) {
   if (!has_begun_) return then(Error{Code::kUnavailable, "topoletd does not know yet which containers run; try again"});
+  if (has_ended_) {
+    return then(Error{Code::kFailedPrecondition,
+                      "everybody was given all CPUs (topolet release --cpusets), and nobody is moved before topoletd "
+                      "starts again; topolet restart does that"});
+  }
   HealPass::run({deps_.loop, deps_.committer, deps_.placer, deps_.mover, deps_.clock}, is_dry, std::move(then));
 }
 
 void Rebalancer::move_as_requested(const plugin::MoveRequest& request) {
   const Allocation* moved = deps_.committer.ledger().find(request.key);
+  if (has_ended_) return;
   if (moved == nullptr || !may_be_moved(*moved)) {
     return deps_.log.debug("plugin {} requested a move of container {}, which cannot be moved now", request.plugin,
                            request.key.name);

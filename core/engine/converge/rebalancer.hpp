@@ -38,6 +38,8 @@ class Rebalancer final : public Observer {
 
   /// Nothing is moved before this: until then it is not known what runs.
   void begin();
+  /// Nobody is moved any more, but those whose CPUs go.
+  void end() { has_ended_ = true; }
 
   void change_machine(Machine machine);
   void move_as_requested(const plugin::MoveRequest& request);
@@ -71,6 +73,7 @@ class Rebalancer final : public Observer {
   PacedMoves paced_moves_;
   MoveWithdrawals move_withdrawals_;
   bool has_begun_ = false;
+  bool has_ended_ = false;
   bool regain_scheduled_ = false;
   std::map<placement::ContainerKey, Retry> retries_;
 };

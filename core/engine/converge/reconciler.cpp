@@ -287,8 +287,9 @@ void Reconciler::open_known(const PassPtr& pass, const operations::ContainerDeta
   if (!is_recorded_elsewhere(recorded, desired) && deps_.cpusets.check_kernel(container_id, desired)) {
     // It may be back on CPUs that the ledger has it vacate, since an update or a start that the previous topoletd sent
     // may still be under way. In that case one more update is sent.
-    const bool applied =
-        own.vacating.empty() && is_applied(recorded, desired) && !deps_.cpusets.is_narrower(container_id, desired);
+    // Nobody reads back which files of its cgroup it was told.
+    const bool applied = own.vacating.empty() && desired.unified.empty() && is_applied(recorded, desired) &&
+                         !deps_.cpusets.is_narrower(container_id, desired);
     return pass->open_queues.push_back([this, id = container_id, applied, desired] {
       deps_.mover.open_queue(id, applied ? std::optional(desired) : std::nullopt);
     });

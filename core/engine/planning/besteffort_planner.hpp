@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "core/engine/planning/placer.hpp"
+#include "core/engine/planning/pressure_watch.hpp"
 #include "core/engine/state/events.hpp"
 #include "core/engine/state/ledger.hpp"
 #include "core/load/load.hpp"
@@ -27,10 +28,20 @@ class BestEffortPlanner {
  public:
   BestEffortPlanner(const Ledger& ledger, const Placer& placer) : ledger_(ledger), placer_(placer) {}
 
+  /// What another container's lack of CPUs means for them.
+  struct Pressure {
+    const Pressed* now = nullptr;  ///< where it runs they lose a tenth of the machine, whatever the formula says
+    bool is_remembered = false;    ///< they get nothing back
+  };
+
   /// Returns the next step; nothing if there is none. `percent`: none where BestEffort containers are not to be
   /// narrowed. `may_step`: the last step was long enough ago; without, only what narrows nobody any more is planned.
   std::optional<event::BestEffortNarrowed> next(const load::Load* load, std::optional<std::uint32_t> percent,
-                                                bool may_step) const;
+                                                bool may_step, const Pressure& pressure) const;
+  std::optional<event::BestEffortNarrowed> next(const load::Load* load, std::optional<std::uint32_t> percent,
+                                                bool may_step) const {
+    return next(load, percent, may_step, Pressure());
+  }
 
  private:
   /// Of the pool, in thousandths of a CPU.
@@ -41,10 +52,15 @@ class BestEffortPlanner {
 
   bool has_yielding() const;
   std::optional<event::BestEffortNarrowed> freed(const char* why, const char* code) const;
-  std::optional<event::BestEffortNarrowed> step(const load::Load& recent, std::uint32_t percent) const;
+  std::optional<event::BestEffortNarrowed> step(const load::Load& recent, std::uint32_t percent,
+                                                const Pressure& pressure) const;
+  std::optional<event::BestEffortNarrowed> yield_to(const Pressed& pressed, std::size_t size,
+                                                    const load::Load& recent) const;
+  std::size_t one_step() const;
+  CpuSet had() const;
   Use use_of(const load::Load& recent) const;
   std::size_t size_after(std::int64_t milli) const;
-  CpuSet choose(std::size_t count, const load::Load& recent) const;
+  CpuSet choose(std::size_t count, const load::Load& recent, const CpuSet& last = {}) const;
 
   const Ledger& ledger_;
   const Placer& placer_;

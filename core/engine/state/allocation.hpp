@@ -13,6 +13,7 @@
 #include "core/base/index_set.hpp"
 #include "core/operations/container.hpp"
 #include "core/placement/placement.hpp"
+#include "core/placement/unified_value.hpp"
 #include "core/placement/workload.hpp"
 
 namespace topolet::engine {
@@ -158,6 +159,9 @@ struct MovedFrom {
   friend bool operator==(const MovedFrom&, const MovedFrom&) = default;
 };
 
+/// A container is told "max" in the place of the memory.high that it had.
+constexpr std::int64_t kMemoryHighLifted = -1;
+
 /// Stored whole: codec.hpp lists every field. It changes by transitions only.
 struct Allocation {
   placement::Workload workload;    ///< without `env`
@@ -197,6 +201,9 @@ struct Allocation {
   std::optional<Widening> widening;  ///< shared
   std::optional<MovedFrom> moved_from;
   CpuSet narrowed_to;  ///< of one that yields(): the CPUs that all of these are narrowed to; empty: they are not
+  /// The memory.high, in bytes, that it has as one of the BestEffort containers that share what is left over of the
+  /// machine's memory; kMemoryHighLifted: it has had one; 0: it never had. A plugin's comes before it.
+  std::int64_t memory_high = 0;
 
   bool is_exclusive() const { return placement.mode == placement::Mode::kExclusive; }
   /// It had to leave CPUs of its own, and returns to them when it can.
@@ -234,6 +241,12 @@ struct Allocation {
                          !placement.mems.empty() || !workload.kubelet_mems.empty();
     return workload.qos == placement::Qos::kBestEffort && placement.mode == placement::Mode::kShared &&
            is_movable_in_pool() && !overruled && !is_tied;
+  }
+  /// It shares what is left over of the machine's memory: it requests none, and nobody but topolet bounds it. What the
+  /// request of a container that was found has set is not known.
+  bool shares_memory() const {
+    return workload.qos == placement::Qos::kBestEffort && is_managed() && !adopted &&
+           workload.kubelet_unified.count(std::string(placement::kMemoryHigh)) == 0;
   }
   /// It may run on CPUs beside its home.
   bool is_widened() const { return widening && !widening->cpus.empty(); }

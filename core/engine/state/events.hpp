@@ -264,6 +264,21 @@ struct BestEffortNarrowed {
   std::string reason;
   std::string reason_code;
 };
+/// BestEffort containers may use other parts of the memory that is left over from now on.
+struct BestEffortMemoryShared {
+  struct Change {
+    placement::ContainerKey key;
+    std::int64_t memory_high = 0;  ///< as in Allocation
+  };
+  std::vector<Change> changes;
+  std::string reason;
+  std::string reason_code;
+};
+/// What topolet has done to containers is taken back. `cpusets`: their CPUs and memory nodes, too.
+struct Released {
+  bool cpusets = false;
+  std::string reason;
+};
 /// Other CPUs may be used from now on. `restricted`: shared containers that use less than a whole candidate. `widened`:
 /// shared containers with a new `within`.
 struct MachineChanged {
@@ -332,9 +347,9 @@ using Event =
                  event::Moved, event::MemoryMoved, event::ChangeReverted, event::MoveWithdrawn, event::Converged,
                  event::Drifted, event::SeenInKernel, event::SetByPlugin, event::FoundStuck, event::CameLoose,
                  event::Overlapped, event::Adopted, event::FoundForeign, event::PodConfined, event::PodQuotaDropped,
-                 event::Evaluated, event::HomesWidened, event::BestEffortNarrowed, event::MachineChanged,
-                 event::CrashHoldExpired, event::Restarted, event::ClockSet, event::AuditOnly, event::SetupChanged,
-                 event::CapacityReported, event::CapacityCleared, event::CapacityTimePassed, event::KubeletStatic,
-                 event::RestEnded, event::WaitingExpired>;
+                 event::Evaluated, event::HomesWidened, event::BestEffortNarrowed, event::BestEffortMemoryShared,
+                 event::Released, event::MachineChanged, event::CrashHoldExpired, event::Restarted, event::ClockSet,
+                 event::AuditOnly, event::SetupChanged, event::CapacityReported, event::CapacityCleared,
+                 event::CapacityTimePassed, event::KubeletStatic, event::RestEnded, event::WaitingExpired>;
 
 }  // namespace topolet::engine

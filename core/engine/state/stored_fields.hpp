@@ -77,6 +77,7 @@ void for_each_field_of_allocation(Of& allocation, Field field) {
   field("widening", allocation.widening);
   field("moved_from", allocation.moved_from);
   field("narrowed_to", allocation.narrowed_to);
+  field("memory_high", allocation.memory_high);
 }
 
 template <class Of, class Field>

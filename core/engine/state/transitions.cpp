@@ -12,6 +12,7 @@
 #include "core/engine/state/machine_transitions.hpp"
 #include "core/engine/state/move_transitions.hpp"
 #include "core/engine/state/observation_transitions.hpp"
+#include "core/engine/state/release_transition.hpp"
 #include "core/engine/state/unified_files.hpp"
 #include "core/placement/container_notes.hpp"
 #include "core/placement/reason_codes.hpp"
@@ -82,6 +83,8 @@ class Transitions {
   void operator()(const event::WaitingExpired& event);
   void operator()(const event::HomesWidened& event) { moves_.widen(event); }
   void operator()(const event::BestEffortNarrowed& event);
+  void operator()(const event::BestEffortMemoryShared& event);
+  void operator()(const event::Released& event) { release(ledger_, event, draft_); }
   void operator()(const event::MachineChanged& event) { machine_.change(event); }
   void operator()(const event::CrashHoldExpired& event) { draft_.end(event.key, "crash-hold"); }
   void operator()(const event::Restarted& event);
@@ -406,6 +409,20 @@ void Transitions::operator()(const event::BestEffortNarrowed& event) {
     if (!allocation.reason.empty()) audit.reason += "; " + allocation.reason;
     audit.reason_code = event.reason_code;
     draft_.put(allocation, std::move(audit));
+  }
+}
+
+void Transitions::operator()(const event::BestEffortMemoryShared& event) {
+  for (const event::BestEffortMemoryShared::Change& change : event.changes) {
+    const Allocation* known = ledger_.find(change.key);
+    if (known == nullptr || known->memory_high == change.memory_high) continue;
+    Allocation after = *known;
+    after.memory_high = change.memory_high;
+    const bool gains = change.memory_high <= 0 || (known->memory_high > 0 && change.memory_high > known->memory_high);
+    AuditEntry audit{gains ? AuditEvent::kWidened : AuditEvent::kNarrowed, event.reason, after.nodes};
+    if (!after.reason.empty()) audit.reason += "; " + after.reason;
+    audit.reason_code = event.reason_code;
+    draft_.put(std::move(after), std::move(audit));
   }
 }
 

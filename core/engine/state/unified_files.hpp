@@ -9,8 +9,9 @@ namespace topolet::engine {
 /// Returns the files with others in place of those of the same name.
 SharedStringMap with_files(const SharedStringMap& files, const SharedStringMap& others);
 
-/// Returns those that policies have set, but for those that the kubelet sets itself, or may have set where the
-/// container was found, and a memory.high above the memory limit, which a resize may have lowered.
+/// Returns those that policies have set, and the part of the memory left over that the container has, but for those
+/// that the kubelet sets itself, or may have set where the container was found, and a memory.high above the memory
+/// limit, which a resize may have lowered.
 SharedStringMap unified_to_tell(const Allocation& allocation);
 
 }  // namespace topolet::engine

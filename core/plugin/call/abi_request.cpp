@@ -505,8 +505,9 @@ const topolet_load* lend_load(LentBlock& block, const load::Load* load, const to
   if (!load->nodes.empty()) {
     of_nodes = copy_each<topolet_node_load>(block, topology.nodes, [load](const topology::Node& node) {
       const auto known = load->nodes.find(node.os_index);
-      if (known == load->nodes.end() || !known->second.effective_milli) return topolet_node_load{-1, -1};
-      return topolet_node_load{*known->second.effective_milli, known->second.age.count()};
+      if (known == load->nodes.end()) return topolet_node_load{-1, -1, -1};
+      const auto& [effective, age, used] = known->second;
+      return topolet_node_load{effective.value_or(-1), effective || used ? age.count() : -1, used.value_or(-1)};
     });
   }
   const topolet_pu_load* of_pus = nullptr;
@@ -524,7 +525,7 @@ const topolet_load* lend_load(LentBlock& block, const load::Load* load, const to
       if (known == load->containers.end()) return topolet_entry_load{-1, -1, -1, 0};
       const auto& pressure = known->second.psi_some_permille;
       return topolet_entry_load{known->second.cpu_milli, known->second.age.count(),
-                                pressure ? static_cast<std::int32_t>(*pressure) : -1, 0};
+                                pressure && !known->second.is_throttled ? static_cast<std::int32_t>(*pressure) : -1, 0};
     });
   }
   return block.copy_struct(topolet_load{sizeof(topolet_load), 0, of_nodes, of_pus, of_entries,

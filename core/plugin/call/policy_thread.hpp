@@ -15,6 +15,7 @@
 #include "core/base/log_fwd.hpp"
 #include "core/base/mutex.hpp"
 #include "core/base/result.hpp"
+#include "core/placement/besteffort_share.hpp"
 #include "core/placement/policy.hpp"
 #include "core/placement/votes.hpp"
 #include "core/plugin/call/container_event.hpp"
@@ -65,8 +66,7 @@ struct PluginVote {
   bool fail_closed = false;
   bool required = false;
   placement::CommonOptions common_options = {};
-  /// How much of the pool is for BestEffort containers and those whom they yield to; none: the plugin does not say.
-  std::optional<std::uint32_t> besteffort_percent = {};
+  placement::BestEffortShare besteffort = {};  ///< what the plugin says of it
 };
 
 /// Returns them in the order in which they count, as placement::Votes has them: events and ticks come in it, too.

@@ -25,13 +25,25 @@ constexpr std::array<CommonOption, 3> kCommonOptions = {{
     {"numa", "distribute-cpus-across-cores", "true", &placement::CommonOptions::spread_cores},
 }};
 
-/// How much of the pool BestEffort containers leave is a matter of the whole ledger, which no policy changes: one says
-/// in its section how much, and the engine goes by it as long as that one is asked.
+/// How much of the pool and of the memory BestEffort containers leave is a matter of the whole ledger, which no policy
+/// changes: one says in its section how much, and the engine goes by it as long as that one is asked.
 struct BestEffortOption {
   std::string_view plugin;
   std::string_view name;
+  std::optional<std::uint32_t> placement::BestEffortShare::*field;
 };
-constexpr BestEffortOption kBestEffort = {"load", "besteffort-percent"};
+constexpr std::array<BestEffortOption, 3> kBestEffortOptions = {{
+    {"load", "besteffort-percent", &placement::BestEffortShare::cpus},
+    {"load", "pressure-percent", &placement::BestEffortShare::pressure},
+    {"load", "besteffort-memory", &placement::BestEffortShare::memory},
+}};
+
+/// Nothing for 0, "off" and whatever else is not a number.
+std::optional<std::uint32_t> percent_from(const std::string& text) {
+  std::uint32_t percent = 0;
+  std::from_chars(text.data(), text.data() + text.size(), percent);
+  return percent == 0 ? std::nullopt : std::optional(percent);
+}
 
 bool is_asked(const PluginVote& vote, const std::vector<PluginStatistics>& known) {
   return vote.plugin != nullptr && std::none_of(known.begin(), known.end(), [&vote](const PluginStatistics& one) {
@@ -41,21 +53,21 @@ bool is_asked(const PluginVote& vote, const std::vector<PluginStatistics>& known
 
 }  // namespace
 
-std::optional<std::uint32_t> besteffort_percent_of(const config::PluginOptions& plugin) {
-  if (plugin.name != kBestEffort.plugin) return std::nullopt;
-  const auto found = plugin.values.find(std::string(kBestEffort.name));
-  std::uint32_t percent = 0;
-  if (found != plugin.values.end())
-    std::from_chars(found->second.data(), found->second.data() + found->second.size(), percent);
-  return percent == 0 ? std::nullopt : std::optional(percent);
+placement::BestEffortShare besteffort_share_of(const config::PluginOptions& plugin) {
+  placement::BestEffortShare share;
+  for (const BestEffortOption& option : kBestEffortOptions) {
+    const auto found = plugin.values.find(std::string(option.name));
+    if (option.plugin == plugin.name && found != plugin.values.end()) share.*option.field = percent_from(found->second);
+  }
+  return share;
 }
 
-std::optional<std::uint32_t> besteffort_percent_of(const std::vector<PluginVote>& votes,
-                                                   const std::vector<PluginStatistics>& known) {
+placement::BestEffortShare besteffort_share_of(const std::vector<PluginVote>& votes,
+                                               const std::vector<PluginStatistics>& known) {
   for (const PluginVote& vote : votes) {
-    if (vote.besteffort_percent && is_asked(vote, known)) return vote.besteffort_percent;
+    if (vote.besteffort != placement::BestEffortShare() && is_asked(vote, known)) return vote.besteffort;
   }
-  return std::nullopt;
+  return {};
 }
 
 placement::CommonOptions common_options_of(const config::PluginOptions& plugin) {

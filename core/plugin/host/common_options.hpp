@@ -1,11 +1,10 @@
 // The options of one plugin that the policies of the others must go by, too.
 #pragma once
 
-#include <cstdint>
-#include <optional>
 #include <vector>
 
 #include "core/config/options.hpp"
+#include "core/placement/besteffort_share.hpp"
 #include "core/placement/policy.hpp"
 #include "core/plugin/call/policy_thread.hpp"
 
@@ -15,9 +14,9 @@ namespace topolet::plugin {
 placement::CommonOptions common_options_of(const config::PluginOptions& plugin);
 
 /// Returns what its section says of how far BestEffort containers give way, as PluginVote has it.
-std::optional<std::uint32_t> besteffort_percent_of(const config::PluginOptions& plugin);
+placement::BestEffortShare besteffort_share_of(const config::PluginOptions& plugin);
 /// Returns the first of those that plugins which are asked say; `known`: of PolicyThread::states().
-std::optional<std::uint32_t> besteffort_percent_of(const std::vector<PluginVote>& votes,
-                                                   const std::vector<PluginStatistics>& known);
+placement::BestEffortShare besteffort_share_of(const std::vector<PluginVote>& votes,
+                                               const std::vector<PluginStatistics>& known);
 
 }  // namespace topolet::plugin

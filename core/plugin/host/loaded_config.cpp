@@ -119,7 +119,7 @@ Result<std::vector<PluginVote>> make_votes(const LoadedConfig& setup, const std:
                                    .purpose = TOPOLET_PURPOSE_SIMULATE});
     if (!policy) return policy.error();
     votes.push_back({plugin.name, *policy, plugin.weight, plugin.fail_closed, plugin.required,
-                     common_options_of(plugin), besteffort_percent_of(plugin)});
+                     common_options_of(plugin), besteffort_share_of(plugin)});
   }
   return in_order_of_votes(std::move(votes));
 }

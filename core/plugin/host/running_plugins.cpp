@@ -207,7 +207,7 @@ std::vector<PluginVote> RunningPlugins::votes(std::int64_t* setup) const {
   for (const LoadedPlugin& loaded_plugin : loaded_plugins_) {
     const config::PluginOptions& options = loaded_plugin.options;
     votes.push_back({loaded_plugin.id(), loaded_plugin.policy, options.weight, options.fail_closed, options.required,
-                     common_options_of(options), besteffort_percent_of(options)});
+                     common_options_of(options), besteffort_share_of(options)});
   }
   return in_order_of_votes(std::move(votes));
 }

@@ -90,11 +90,8 @@ class RunningPlugins {
                                 std::vector<std::string>* woken = nullptr) {
     return policy_thread_.tick(votes(), view, woken);
   }
-  /// Returns how much of the pool is for BestEffort containers and those whom they yield to; none: no plugin that is
-  /// asked says so.
-  std::optional<std::uint32_t> besteffort_percent() const {
-    return besteffort_percent_of(votes(), policy_thread_.states());
-  }
+  /// Returns how much is for BestEffort containers, as a plugin says that is asked.
+  placement::BestEffortShare besteffort_share() const { return besteffort_share_of(votes(), policy_thread_.states()); }
   /// Sets what is called, on any thread, when a plugin wants a tick: with the time until that may begin. Empty:
   /// nothing; what it was before is not called any more.
   void wake_by(PluginHost::Wake wake) { waker_->set(std::move(wake)); }

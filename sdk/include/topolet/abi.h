@@ -546,7 +546,8 @@ typedef struct topolet_candidate {
 typedef struct topolet_node_load {
   int64_t
       effective_milli; /* thousandths of a CPU, of all together: less where a hypervisor takes time; -1: not known */
-  int64_t age_ms;      /* since it was measured; -1 where it is not known */
+  int64_t age_ms;      /* since it was measured; -1 where neither is known */
+  int64_t used_milli;  /* thousandths of a CPU, used by whomever, the system included; -1: not known */
 } topolet_node_load;
 
 /* What one CPU can do. */
@@ -559,7 +560,8 @@ typedef struct topolet_pu_load {
 typedef struct topolet_entry_load {
   int64_t cpu_milli;         /* CPU time, in thousandths of a CPU; -1: not known */
   int64_t age_ms;            /* since it was measured; -1 where it is not known */
-  int32_t psi_some_permille; /* of the time, in which a task of it could have run and had no CPU; -1: not known */
+  int32_t psi_some_permille; /* of the time, in which a task of it could have run and had no CPU; -1: not known, or its
+                                own CFS quota held it back, which the kernel counts as well */
   uint32_t reserved;
 } topolet_entry_load;
 

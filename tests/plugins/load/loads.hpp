@@ -7,11 +7,18 @@
 
 namespace topolet::load_policy {
 
+/// What the CPUs of a node can do, and how old that is.
+struct NodeCapacity {
+  std::int64_t effective_milli;
+  std::int64_t age_ms;
+};
+
 /// Of a machine and the containers of a ledger, in their order.
 class Loads {
  public:
-  Loads(std::vector<topolet_node_load> nodes, std::vector<topolet_entry_load> entries, std::int64_t measured_ms = -1)
-      : nodes_(std::move(nodes)), entries_(std::move(entries)) {
+  Loads(const std::vector<NodeCapacity>& nodes, std::vector<topolet_entry_load> entries, std::int64_t measured_ms = -1)
+      : entries_(std::move(entries)) {
+    for (const NodeCapacity& node : nodes) nodes_.push_back({node.effective_milli, node.age_ms, -1});
     view_.struct_size = sizeof(view_);
     view_.nodes = nodes_.empty() ? nullptr : nodes_.data();
     view_.entries = entries_.empty() ? nullptr : entries_.data();

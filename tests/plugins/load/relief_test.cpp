@@ -128,6 +128,54 @@ TEST_F(ReliefTest, AsksNobodyWhoIsTiedToItsNode) {
   EXPECT_THAT(plugin_.tick(machine_, tied, 60000, &loads.view()), IsEmpty());
 }
 
+TEST_F(ReliefTest, GoesToNoNodeWhoseCpusMayBeStolen) {
+  const Loads unknown({{4000, 0}, {-1, -1}}, {used(1500), used(2400), used(100)});
+  static_cast<void>(tick(0, unknown));
+  EXPECT_THAT(tick(60, unknown), IsEmpty());
+}
+
+/// Of the first of `full_`, on node 0.
+topolet_entry_load waiting(std::int64_t milli, std::int32_t permille) { return {milli, 0, permille, 0}; }
+
+TEST_F(ReliefTest, MovesOneThatWaitsForCpusAfterHalfAMinute) {
+  const Loads pressed({{4000, 0}, {4000, 0}}, {waiting(1500, 400), used(1500), used(100)});
+  EXPECT_THAT(tick(0, pressed), IsEmpty());
+  EXPECT_THAT(tick(29, pressed), IsEmpty());
+  const std::vector<Wish> wishes = tick(30, pressed);
+  ASSERT_EQ(wishes.size(), 1U);
+  EXPECT_EQ(wishes.front().entry, 0U);
+  EXPECT_THAT(wishes.front().reason, HasSubstr("class LS, waits for a CPU for 40 % of the time, uses 1.50 CPUs"));
+  EXPECT_THAT(tick(35, pressed), IsEmpty());
+}
+
+TEST_F(ReliefTest, MovesNobodyThatWaitsForLessOrForAMomentOnly) {
+  const Loads less({{4000, 0}, {4000, 0}}, {waiting(1500, 249), used(1500), used(100)});
+  const Loads pressed({{4000, 0}, {4000, 0}}, {waiting(1500, 400), used(1500), used(100)});
+  for (int second = 0; second < 120; second += 10)
+    EXPECT_THAT(tick(static_cast<std::uint64_t>(second), second % 30 == 0 ? less : pressed), IsEmpty());
+  Plugin off(topolet_plugin_v1, host_, {{"pressure-percent", "0"}});
+  static_cast<void>(off.tick(machine_, ledger_, 0, &pressed.view()));
+  EXPECT_THAT(off.tick(machine_, ledger_, 60000, &pressed.view()), IsEmpty());
+}
+
+TEST_F(ReliefTest, LetsBestEffortContainersGiveWayFirst) {
+  const Loads pressed({{4000, 0}, {4000, 0}}, {waiting(1500, 400), used(1500), used(100), used(500)});
+  for (const auto& [cpus, wishes] :
+       {std::pair(set_of({0, 1, 2}), 0U), std::pair(set_of({0, 1}), 1U), std::pair(set_of({4, 5, 6}), 1U)}) {
+    Ledger ledger(machine_);
+    for (const std::string name : {"a", "b"})
+      ledger.place_shared(running(name), kNode0).entry_flags(TOPOLET_ENTRY_STARTED);
+    ledger.place_shared(running("c"), kNode1).entry_flags(TOPOLET_ENTRY_STARTED);
+    Container be = running("be");
+    be.qos = TOPOLET_QOS_BESTEFFORT;
+    ledger.place_shared(be, cpus).entry_flags(TOPOLET_ENTRY_STARTED);
+    FakeHost host;
+    Plugin plugin(topolet_plugin_v1, host);
+    static_cast<void>(plugin.tick(machine_, ledger, 0, &pressed.view()));
+    EXPECT_EQ(plugin.tick(machine_, ledger, 30000, &pressed.view()).size(), wishes) << cpus.to_string();
+  }
+}
+
 TEST_F(ReliefTest, DoesNothingWithoutMeasurements) {
   const Loads old({{4000, 6000}, {4000, 6000}}, {used(1500, 6000), used(2400, 6000), used(100, 6000)});
   static_cast<void>(tick(0, full_));
@@ -154,7 +202,7 @@ TEST_F(ReliefTest, NobodyComesBack) {
   Plugin restarted(topolet_plugin_v1, host_);
   static_cast<void>(restarted.tick(machine_, after, 0, &loads.view()));
   EXPECT_THAT(restarted.tick(machine_, after, 60000, &loads.view()), IsEmpty());
-  const Loads others({}, {used(0)});
+  const Loads others({{4000, 0}, {4000, 0}}, {used(0)});
   Ledger without(machine_);
   without.place_shared(running("a"), kNode0).entry_flags(TOPOLET_ENTRY_STARTED);
   Request request(machine_, without, running("b"), 0);
