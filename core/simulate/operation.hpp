@@ -70,12 +70,11 @@ struct Operation {
   std::string pod;  ///< uid
   std::string container;
 
-  CpuSet cpus;                ///< occupy, vacate, offline, online, cpuset
-  bool again = false;         ///< cpuset
-  bool ends = false;          ///< stuck
-  bool is_dry = false;        ///< heal
-  bool cpusets = false;       ///< release
-  bool is_throttled = false;  ///< load: of a container, by its own quota
+  CpuSet cpus;           ///< occupy, vacate, offline, online, cpuset
+  bool again = false;    ///< cpuset
+  bool ends = false;     ///< stuck
+  bool is_dry = false;   ///< heal
+  bool cpusets = false;  ///< release
 
   std::string name;  ///< run_pod: the pod's; its uid where the line does not say
   std::string pod_namespace = "default";
@@ -107,7 +106,7 @@ struct Operation {
 
   std::optional<std::int64_t> cpu_milli;  ///< load: of a container, as the next
   std::optional<std::uint32_t> psi_some_permille;
-  bool is_throttled = false;
+  bool is_throttled = false;  ///< by its own quota
   std::optional<std::int64_t> memory_bytes;
   std::optional<std::uint32_t> memory_psi_permille;
   std::optional<std::uint32_t> io_psi_permille;
