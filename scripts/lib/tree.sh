@@ -3,7 +3,7 @@
 
 kTreePackages=(patchelf curl binutils)
 kTreeBase=/opt/topolet
-kTreeTargets=(topoletd topolet numa gpu smt load foreign-zone)
+kTreeTargets=(topoletd topolet topolet_nri_preinstalled numa gpu smt load foreign-zone)
 
 # project_version: that of topolet
 project_version() { sed -n 's/^project(topolet VERSION \([0-9.]*\) .*/\1/p' CMakeLists.txt; }
@@ -73,10 +73,11 @@ make_tree() {
   cp "$build/core/topoletd" "$tree/sbin/"
   cp "$build/core/cli/topolet" "$tree/bin/"
   cp "$build/plugins"/{numa,gpu,smt,load,foreign-zone}.so "$tree/lib/topolet/plugins/"
+  cp "$build/core/fronts/nri/50-topolet" "$tree/libexec/"
   # By which topolet-node asks for the Node; the host may have none.
   cp "$curl" "$tree/libexec/"
   chmod 644 "$tree/lib/topolet/plugins/"*
-  programs=("$tree/sbin/topoletd" "$tree/bin/topolet" "$tree/libexec/curl")
+  programs=("$tree/sbin/topoletd" "$tree/bin/topolet" "$tree/libexec/curl" "$tree/libexec/50-topolet")
   strip --strip-unneeded "${programs[@]}" "$tree/lib/topolet/plugins/"*.so
   mapfile -t libraries < <({
     libraries_of "${programs[@]}" "$tree/lib/topolet/plugins/"*.so

@@ -9,6 +9,7 @@ expect_installer_built() {
     [[ -x $build/tests/vm/$program ]] || missing+=("$program")
   done
   [[ -x $build/core/cli/topolet ]] || missing+=(topolet)
+  [[ -x $build/core/fronts/nri/50-topolet ]] || missing+=(topolet_nri_preinstalled)
   [[ -f $build/plugins/smt.so ]] || missing+=(smt)
   [[ -f $build/plugins/load.so ]] || missing+=(load)
   [[ -f $build/plugins/foreign-zone.so ]] || missing+=(foreign-zone)
