@@ -131,7 +131,7 @@ TEST_F(SmtMeasuredTest, LetsContainersWithOppositePeaksShareACore) {
   ledger_.place_exclusive(by_day, set_of({0, 2, 4, 6}));
   EXPECT_EQ(narrowed(pod("night"), 2), "all") << "all that are free";
   const auto verdict = reason(pod("night"));
-  EXPECT_THAT(verdict, HasSubstr("without another heavy container"));
+  EXPECT_THAT(verdict, HasSubstr("1 core without another heavy container"));
   EXPECT_THAT(verdict, HasSubstr("busy, or not measured, in hours 12-23 of the day in UTC"));
   EXPECT_THAT(reason(pod("day")), HasSubstr("1 CPU beside another heavy container"));
   std::vector<std::int32_t> unknown(24, 100);
