@@ -232,13 +232,13 @@ class Mover final : public Observer {
   void unblock_ready();
 
   const Deps deps_;
-  std::map<std::string, ContainerCpuset> desired_;  ///< by container, as durable
-  std::set<placement::ContainerKey> in_answer_;     ///< created containers whose neighbours a front tells
-  std::set<std::string> told_in_answer_;            ///< containers that an answer has told the set they should have
+  std::map<std::string, ContainerCpuset> desired_;      ///< by container, as durable
+  std::set<placement::ContainerKey> in_answer_;         ///< created containers whose neighbours a front tells
+  std::set<std::string> told_in_answer_;                ///< containers that an answer has told the set they should have
   std::map<placement::ContainerKey, CpuSet> creating_;  ///< as of note_creating()
   std::map<std::string, Coming> coming_;                ///< by container
-  std::set<std::string> blocked_;                   ///< containers whose CPUs others have not left
-  std::map<std::string, CpuSet> late_updates_;      ///< by container, as an earlier run of the daemon sent
+  std::set<std::string> blocked_;                       ///< containers whose CPUs others have not left
+  std::map<std::string, CpuSet> late_updates_;          ///< by container, as an earlier run of the daemon sent
   const std::chrono::steady_clock::time_point started_at_ = deps_.clock.steady();
   Footprints footprints_;
   OverlapWatch overlap_watch_{{deps_.committer, footprints_, deps_.clock}};

@@ -72,9 +72,8 @@ std::optional<Error> Mover::obstacle_to_clear(const Allocation& neighbour, const
     return Error{Code::kUnavailable, fmt::format("{} may be about to start on the CPUs", name)};
   const auto set = sendable(id);
   if (!set || set->cpus.intersects(alone) || may_come_to(id, alone))
-    return Error{
-        Code::kUnavailable,
-        fmt::format("{} has not left the CPUs yet, and the runtime may still be moving it", name)};
+    return Error{Code::kUnavailable,
+                 fmt::format("{} has not left the CPUs yet, and the runtime may still be moving it", name)};
   if (neighbour.phase == Phase::kCreated) return std::nullopt;
   const Status left = set_in_kernel(id, *set);
   if (left) return std::nullopt;
