@@ -146,7 +146,7 @@ class OperationHandler {
 
   virtual void on_exits(std::vector<ExitSeen> exits) = 0;
   /// An update that the engine has sent by ContainerRuntime passes the front on its way, and can still be changed:
-  /// `tell`, once and on any thread, is told what the container is to have by now.
+  /// `tell`, once and on any thread, is told what the container is to have by now; without CPUs: it stays where it is.
   virtual void on_own_update(std::string container_id, ContainerCpuset sent,
                              std::function<void(const ContainerCpuset&)> tell) = 0;
   /// The runtime can be reached again.

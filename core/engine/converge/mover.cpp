@@ -107,7 +107,7 @@ void Mover::drop_container(const Allocation& allocation) {
   desired_.erase(allocation.container_id);
   blocked_.erase(allocation.container_id);
   told_in_answer_.erase(allocation.container_id);
-  renewed_.erase(allocation.container_id);
+  coming_.erase(allocation.container_id);
   late_updates_.erase(allocation.container_id);
   overlap_watch_.forget(allocation.container_id);
   overrule_watch_.forget(allocation.container_id);
@@ -189,9 +189,13 @@ ApplyResult Mover::leave_to_kernel(const Allocation& allocation, const Container
 
 void Mover::on_cpuset_written(const std::string& container_id, const ContainerCpuset& target, const WriteResult& result,
                               const std::function<void(ApplyResult)>& done) {
-  renewed_.erase(container_id);
+  const auto told = coming_.find(container_id);
+  const bool was_told_nothing = told != coming_.end() && told->second.cpus.empty();
+  note_arrived(container_id);
   const Allocation* allocation = deps_.committer.ledger().find_by_container(container_id);
   if (allocation == nullptr || !allocation->is_bound()) return done({});
+  if (was_told_nothing && result.kind == WriteResult::Kind::kElsewhere)
+    return done({ApplyResult::Kind::kUnverified, {Code::kUnavailable, "it is to have other CPUs by now"}});
   const placement::ContainerKey key = allocation->workload.key;
   if (result.kind != WriteResult::Kind::kFailed) stuck_watch_.note_taken(container_id);
   switch (result.kind) {

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <optional>
@@ -91,17 +92,31 @@ class Mover final : public Observer {
   std::vector<operations::NeighbourUpdate> neighbours_in_answer(const placement::ContainerKey& created);
   void end_answer(const placement::ContainerKey& created);
 
+  /// Notes that the runtime is told `cpus` for a container that is being created, before anybody knows whether it is:
+  /// nobody can take them from it meanwhile. Ends with end_answer().
+  void note_creating(const placement::ContainerKey& created, const CpuSet& cpus) { creating_[created] = cpus; }
+
   /// An update that was sent by ContainerRuntime can still be changed: returns what it is to say. CPUs that the
-  /// container is not to have any more are left out.
+  /// container is not to have any more are left out; none are left if it is to have others altogether.
   ContainerCpuset renew(const std::string& container_id, const ContainerCpuset& sent);
+  /// The runtime is told `cpus` in the answer to an update that it carries out by and by, whatever else is decided.
+  void note_coming(const std::string& container_id, const CpuSet& cpus);
+  /// It has done so, or never will.
+  void note_arrived(const std::string& container_id) { coming_.erase(container_id); }
 
   // While a front waits to admit a start, its runtime may change nobody. Then the kernel is told, and the runtime by
   // the queues, later.
 
-  /// Has all that are still on the exclusive CPUs of the container of `key` leave them, but for those that are not
-  /// started: their own starts see to it. An error names one that cannot be made to leave, or for which the runtime has
-  /// an update in hand that may bring it back.
-  Status clear_in_kernel(const placement::ContainerKey& key);
+  /// Those that the runtime has created, and that are to start elsewhere than they were told at first.
+  enum class Unstarted : std::uint8_t {
+    kLeave,     ///< their own starts see to it
+    kMayStart,  ///< they may be about to start where they were told
+  };
+  /// Has all that are still on the exclusive CPUs of the container of `key` leave them. An error names one that cannot
+  /// be made to leave, or for which the runtime has something in hand that may bring it there.
+  Status clear_in_kernel(const placement::ContainerKey& key, Unstarted unstarted);
+  /// Tries that again and again until `timeout` is over.
+  void await_clear_in_kernel(const placement::ContainerKey& key, std::chrono::milliseconds timeout, Done done);
   /// Sets the container to `set`, which sendable() has returned just now.
   Status set_in_kernel(const std::string& container_id, const ContainerCpuset& set);
   /// Keeps a container that should not run away from the CPUs that others have not left; not from its last CPUs.
@@ -202,6 +217,14 @@ class Mover final : public Observer {
                     OverruleWatch::Check check);
   void note_drift(const std::string& container_id, const CpuSet& observed, const std::string& why,
                   OverruleWatch::Check check);
+  /// What the runtime carries out.
+  struct Coming {
+    CpuSet cpus;
+    bool was_there = false;  ///< the kernel had it there before: nobody can see when it is done
+  };
+  bool may_come_to(const std::string& container_id, const CpuSet& cpus);
+  std::optional<Error> obstacle_to_clear(const Allocation& neighbour, const CpuSet& alone, Unstarted unstarted);
+  void await_clear_until(placement::ContainerKey key, std::chrono::steady_clock::time_point deadline, Done done);
   ApplyResult note_elsewhere(const std::string& container_id, const ContainerCpuset& target, const Error& error);
   void resolve_unfinished_start(const std::string& container_id);
   void on_squeezed(const Allocation& before, const Allocation& after);
@@ -209,12 +232,13 @@ class Mover final : public Observer {
   void unblock_ready();
 
   const Deps deps_;
-  std::map<std::string, ContainerCpuset> desired_;  ///< by container, as durable
-  std::set<placement::ContainerKey> in_answer_;     ///< created containers whose neighbours a front tells
-  std::set<std::string> told_in_answer_;            ///< containers that an answer has told the set they should have
-  std::map<std::string, CpuSet> renewed_;           ///< by container: what renew() has said of the update under way
-  std::set<std::string> blocked_;                   ///< containers whose CPUs others have not left
-  std::map<std::string, CpuSet> late_updates_;      ///< by container, as an earlier run of the daemon sent
+  std::map<std::string, ContainerCpuset> desired_;      ///< by container, as durable
+  std::set<placement::ContainerKey> in_answer_;         ///< created containers whose neighbours a front tells
+  std::set<std::string> told_in_answer_;                ///< containers that an answer has told the set they should have
+  std::map<placement::ContainerKey, CpuSet> creating_;  ///< as of note_creating()
+  std::map<std::string, Coming> coming_;                ///< by container
+  std::set<std::string> blocked_;                       ///< containers whose CPUs others have not left
+  std::map<std::string, CpuSet> late_updates_;          ///< by container, as an earlier run of the daemon sent
   const std::chrono::steady_clock::time_point started_at_ = deps_.clock.steady();
   Footprints footprints_;
   OverlapWatch overlap_watch_{{deps_.committer, footprints_, deps_.clock}};

@@ -45,8 +45,7 @@ void CreateContainer::read() {
   workload_ = operation_->workload();
   told_ = workload_.demand;
   identify();
-  deps_.kubelet_static.note(workload_);
-  workload_.made_by_kubelet = false;
+  note_kubelet();
   if (!deps_.placed_handlers.obstacle(workload_.runtime_handler).empty()) return admit_foreign();
   const Status read = read_annotations();
   workload_.pod_annotations = deps_.placer.annotations_to_keep(workload_.pod_annotations);
@@ -59,6 +58,22 @@ void CreateContainer::read() {
     return deny(read.error().code, bad);
   }
   start_placing();
+}
+
+/// What a front tells that answers with CPUs itself may come from another one who does so; the runtime creates nothing
+/// for which both have. So CPUs are the kubelet's only once the container is there.
+void CreateContainer::note_kubelet() {
+  const bool may_be_anothers = tells_in_answer() && !workload_.kubelet_cpus.empty();
+  if (!may_be_anothers) deps_.kubelet_static.note(workload_);
+  is_to_note_kubelet_ = may_be_anothers && workload_.made_by_kubelet;
+  workload_.made_by_kubelet = false;
+}
+
+void CreateContainer::note_kubelet_late() {
+  if (!is_to_note_kubelet_) return;
+  placement::Workload made = workload_;
+  made.made_by_kubelet = true;
+  deps_.kubelet_static.note(made);
 }
 
 /// A request need not repeat who the pod is.
@@ -360,13 +375,23 @@ void CreateContainer::admit(const ContainerCpuset& durable) {
   const auto agreed = allocation == nullptr ? std::nullopt : agreed_cpuset(durable, *allocation);
   if (!agreed) return admit_placed();
   sent_ = *agreed;
+  std::vector<operations::NeighbourUpdate> neighbours;
+  if (tells_in_answer()) neighbours = tell_neighbours();
+  allocation = deps_.ledger().find(workload_.key);
   is_sent_as_decided_ = sent_ == desired_cpuset_of(*allocation);
   changes_before_sent_ = deps_.committer.changes_of_pending();
-  std::vector<operations::NeighbourUpdate> neighbours;
-  if (tells_in_answer()) neighbours = deps_.mover.neighbours_in_answer(workload_.key);
   operation_->admit({sent_, allocation->placement.added, std::move(neighbours)},
                     deps_.awaited_outcomes.await(
                         [self = shared_from_this()](const operations::Outcome& outcome) { self->receive(outcome); }));
+}
+
+/// They leave the CPUs at once, but for those that nobody can be sure of. Beside these it is created as one that shares
+/// CPUs, and gets its own as soon as it has them alone: from now on the runtime may start it without asking.
+std::vector<operations::NeighbourUpdate> CreateContainer::tell_neighbours() {
+  std::vector<operations::NeighbourUpdate> neighbours = deps_.mover.neighbours_in_answer(workload_.key);
+  if (!deps_.mover.clear_in_kernel(workload_.key, Mover::Unstarted::kMayStart)) sent_.cpus |= deps_.ledger().pool();
+  deps_.mover.note_creating(workload_.key, sent_.cpus);
+  return neighbours;
 }
 
 /// Runs on the front's thread: what was done is answered at once, unless the container must be moved first.
@@ -403,6 +428,7 @@ void CreateContainer::on_outcome(const operations::Outcome& outcome) {
 }
 
 void CreateContainer::on_created(const std::string& container_id) {
+  note_kubelet_late();
   const event::CreateConfirmed confirmed{workload_.key, container_id, sent_, times()};
   const Allocation* allocation = deps_.ledger().find(workload_.key);
   const bool is_as_sent = allocation != nullptr && desired_cpuset_of(*allocation) == sent_;

@@ -28,6 +28,8 @@ class CreateContainer : public std::enable_shared_from_this<CreateContainer> {
       : deps_(deps), operation_(std::move(operation)) {}
 
   void read();
+  void note_kubelet();
+  void note_kubelet_late();
   void identify();
   Status read_annotations();
   void find_misspelt_annotations(const placement::KnownAnnotations& known);
@@ -56,6 +58,7 @@ class CreateContainer : public std::enable_shared_from_this<CreateContainer> {
   void place_without_moves(const Error& error);
   void admit_placed();
   void admit(const ContainerCpuset& durable);
+  std::vector<operations::NeighbourUpdate> tell_neighbours();
   void receive(const operations::Outcome& outcome);
   void answer();
   void withdraw(const Error& error, const char* cause);
@@ -83,6 +86,7 @@ class CreateContainer : public std::enable_shared_from_this<CreateContainer> {
   std::uint64_t changes_before_sent_ = 0;  ///< Committer::changes_of_pending() when `sent_` was read
   bool is_answered_ = false;               ///< set on the I/O thread before the loop hears of the answer
   bool was_in_doubt_ = false;
+  bool is_to_note_kubelet_ = false;  ///< that it hands out CPUs, once the container is there
   bool has_reconciled_ = false;
   bool may_make_room_ = true;          ///< others may be moved for a better place of it
   bool waits_for_room_ = false;        ///< some were, and had not left when it began to wait

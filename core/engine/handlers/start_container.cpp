@@ -39,15 +39,13 @@ bool StartContainer::has_process_in_sight() const {
 
 /// Waits only for what the kernel cannot be told.
 void StartContainer::clear_for_process() {
-  if (deps_.mover.clear_in_kernel(key())) return place_process();
   const auto patience = operation_->patience().value_or(kNeighboursTimeout);
-  deps_.mover.await_neighbours(key(), patience, [self = shared_from_this()](const Status& neighbours_gone) {
+  deps_.mover.await_clear_in_kernel(key(), patience, [self = shared_from_this()](const Status& clear) {
     if (self->allocation() == nullptr) return self->retry_without_allocation();
-    const Status left = neighbours_gone ? Status() : self->deps_.mover.clear_in_kernel(self->key());
-    if (left) return self->place_process();
+    if (clear) return self->place_process();
     // A runtime may start it all the same.
     self->deps_.mover.keep_apart_in_kernel(self->container_id_);
-    self->reject(left.error());
+    self->reject(clear.error());
   });
 }
 

@@ -129,7 +129,7 @@ bool UpdateContainerResources::gains_nothing() const {
 void UpdateContainerResources::wait_for_neighbours() {
   if (gains_nothing()) return admit();
   const auto patience = operation_->patience();
-  if (patience && deps_.mover.clear_in_kernel(before_.workload.key)) return admit();
+  if (patience && deps_.mover.clear_in_kernel(before_.workload.key, Mover::Unstarted::kMayStart)) return admit();
   waits_for_room_ = is_room_being_made(deps_.ledger(), before_.workload.key);
   deps_.mover.await_neighbours(before_.workload.key, patience.value_or(kNeighboursTimeoutInTurn),
                                [self = shared_from_this()](const Status& neighbours_gone) {
@@ -171,6 +171,8 @@ void UpdateContainerResources::admit() {
   if (!sendable) return deps_.committer.when_durable([self = shared_from_this()] { self->admit(); });
   sent_ = *sendable;
   deps_.mover.note_sent(container_id_, sent_);
+  // The runtime goes on to others before it carries this out.
+  if (operation_->patience()) deps_.mover.note_coming(container_id_, sent_.cpus);
   operation_->admit(sent_, on_loop(deps_, [self = shared_from_this()](const operations::Outcome& outcome) {
                       self->on_outcome(outcome);
                     }));
@@ -179,6 +181,7 @@ void UpdateContainerResources::admit() {
 /// An outcome that leaves in doubt whether the runtime took the update takes nothing back: what is next done in the
 /// container's turn sends its CPUs again.
 void UpdateContainerResources::on_outcome(const operations::Outcome& outcome) {
+  deps_.mover.note_arrived(container_id_);
   if (deferred_event_) {
     if (!outcome.is_done()) return answer(true);
     return deps_.committer.commit(*deferred_event_, [self = shared_from_this()] { self->answer(true); });

@@ -27,11 +27,12 @@ class EventOperation : public Kind {
   void reject(const Error& error) override { answer_->give(error); }
 
  protected:
-  /// What comes of it is told by a later event, unless it is too late to answer.
-  void admit_as(const std::string& answer, Awaited kind, const std::string& container_id, AwaitedEvents& awaited,
-                operations::OnOutcome on_outcome) {
+  /// What comes of it is told by a later event, unless it is too late to answer. Returns its number among the awaited.
+  std::uint64_t admit_as(const std::string& answer, Awaited kind, const std::string& container_id,
+                         AwaitedEvents& awaited, operations::OnOutcome on_outcome) {
     const std::uint64_t number = awaited.add(kind, container_id, std::move(on_outcome));
     if (!answer_->give(answer)) awaited.settle(kind, container_id, number, refused(kTooLate));
+    return number;
   }
 
   const PendingAnswerPtr answer_;
@@ -56,18 +57,23 @@ class CreateEvent final : public EventOperation<operations::CreateOperation> {
 
 class UpdateEvent final : public EventOperation<operations::UpdateOperation> {
  public:
-  UpdateEvent(PendingAnswerPtr answer, UpdateRequest request, std::shared_ptr<AwaitedEvents> awaited)
-      : EventOperation(std::move(answer)), request_(std::move(request)), awaited_(std::move(awaited)) {}
+  UpdateEvent(PendingAnswerPtr answer, UpdateRequest request, std::shared_ptr<AwaitedEvents> awaited,
+              std::shared_ptr<std::atomic<std::uint64_t>> number)
+      : EventOperation(std::move(answer)),
+        request_(std::move(request)),
+        awaited_(std::move(awaited)),
+        number_(std::move(number)) {}
 
   const operations::ResourceUpdate& update() const override { return request_.update; }
   void admit(const operations::ContainerCpuset& set, operations::OnOutcome on_outcome) override {
-    admit_as(make_update_answer(request_, set), Awaited::kUpdate, request_.update.container_id, *awaited_,
-             std::move(on_outcome));
+    *number_ = admit_as(make_update_answer(request_, set), Awaited::kUpdate, request_.update.container_id, *awaited_,
+                        std::move(on_outcome));
   }
 
  private:
   const UpdateRequest request_;
   const std::shared_ptr<AwaitedEvents> awaited_;
+  const std::shared_ptr<std::atomic<std::uint64_t>> number_;
 };
 
 class StartEvent final : public EventOperation<operations::TargetOperation> {
@@ -138,8 +144,9 @@ std::shared_ptr<operations::CreateOperation> make_create(PendingAnswerPtr answer
 }
 
 std::shared_ptr<operations::UpdateOperation> make_update(PendingAnswerPtr answer, UpdateRequest request,
-                                                         std::shared_ptr<AwaitedEvents> awaited) {
-  return std::make_shared<UpdateEvent>(std::move(answer), std::move(request), std::move(awaited));
+                                                         std::shared_ptr<AwaitedEvents> awaited,
+                                                         std::shared_ptr<std::atomic<std::uint64_t>> number) {
+  return std::make_shared<UpdateEvent>(std::move(answer), std::move(request), std::move(awaited), std::move(number));
 }
 
 std::shared_ptr<operations::TargetOperation> make_start(PendingAnswerPtr answer, std::string container_id,

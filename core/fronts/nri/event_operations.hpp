@@ -43,8 +43,10 @@ using PendingAnswerPtr = std::shared_ptr<PendingAnswer>;
 
 std::shared_ptr<operations::CreateOperation> make_create(PendingAnswerPtr answer, CreateRequest request,
                                                          std::shared_ptr<AwaitedEvents> awaited);
+/// `number`: is set to that of the awaited outcome when it is admitted.
 std::shared_ptr<operations::UpdateOperation> make_update(PendingAnswerPtr answer, UpdateRequest request,
-                                                         std::shared_ptr<AwaitedEvents> awaited);
+                                                         std::shared_ptr<AwaitedEvents> awaited,
+                                                         std::shared_ptr<std::atomic<std::uint64_t>> number);
 /// `pid`: of the process that waits.
 std::shared_ptr<operations::TargetOperation> make_start(PendingAnswerPtr answer, std::string container_id,
                                                         std::int64_t pid, std::shared_ptr<AwaitedEvents> awaited);

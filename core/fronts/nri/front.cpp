@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <map>
 #include <utility>
 
@@ -16,8 +18,9 @@ namespace {
 /// Plugins are asked in the order of their indexes. No other one may set what this one does, whatever the order.
 constexpr const char* kFrontIndex = "50";
 
-/// An update that fails after it was answered is told by nothing at all.
-constexpr std::chrono::seconds kUpdatePatience{5};
+/// An update that fails after it was answered is told by nothing at all, and nothing else is done to its container
+/// meanwhile.
+constexpr std::chrono::seconds kUpdatePatience{3};
 
 using operations::Outcome;
 
@@ -55,7 +58,7 @@ Front::Front(std::filesystem::path socket, Deps deps, std::optional<ReleasedSess
                  Event::kValidateContainerAdjustment}},
                {.on_call = [this](const std::string& method, const std::string& payload,
                                   const Answer& answer) { on_call(method, payload, answer); },
-                .on_registered = deps_.on_registered,
+                .on_registered = [this](const RuntimeFacts& runtime) { on_registered(runtime); },
                 .on_lost = [this] { on_lost(); }},
                deps_.log, std::move(released)) {}
 
@@ -85,8 +88,14 @@ void Front::on_call(const std::string& method, const std::string& payload, const
   about ? on_event(*event, *about, answer) : answer(about.error());
 }
 
+void Front::on_registered(const RuntimeFacts& runtime) {
+  deps_.own_updates.set_asked(true);
+  if (deps_.on_registered) deps_.on_registered(runtime);
+}
+
 /// The answers under way reach nobody, and nobody tells what became of the last ones.
 void Front::on_lost() {
+  deps_.own_updates.set_asked(false);
   for (const std::weak_ptr<PendingAnswer>& weak : std::exchange(unanswered_, {})) {
     if (const PendingAnswerPtr answer = weak.lock()) answer->expire();
   }
@@ -130,19 +139,26 @@ void Front::update(const std::string& payload, const Answer& answer) {
   if (!request) return answer(request.error());
   if (const auto sent = deps_.own_updates.take(request->update))
     return return_own_update(*request, *sent, pending(answer));
-  session_.after(kUpdatePatience, [this, id = request->update.container_id] {
-    awaited_->settle(Awaited::kUpdate, id,
+  const std::string id = request->update.container_id;
+  // Nobody updates a container twice at a time: an earlier update has ended without a word.
+  awaited_->settle(Awaited::kUpdate, id,
+                   unknown_outcome({Code::kUnavailable, "the runtime has begun another update of the container"}));
+  const auto number = std::make_shared<std::atomic<std::uint64_t>>(0);
+  session_.after(kUpdatePatience, [this, id, number] {
+    if (*number == 0) return;
+    awaited_->settle(Awaited::kUpdate, id, *number,
                      unknown_outcome({Code::kDeadlineExceeded, "the runtime has not said that it is done"}));
   });
-  deps_.engine.update(make_update(pending(answer), *std::move(request), awaited_));
+  deps_.engine.update(make_update(pending(answer), *std::move(request), awaited_, number));
 }
 
-/// The container may have lost CPUs since it was sent.
+/// The container may have lost CPUs since it was sent. Where none are left, it stays where it is.
 void Front::return_own_update(const UpdateRequest& request, const operations::ContainerCpuset& sent,
                               const PendingAnswerPtr& answer) {
   deps_.engine.on_own_update(
-      request.update.container_id, sent, [request, sent, answer](const operations::ContainerCpuset& now) {
-        answer->give(now.cpus == sent.cpus ? std::string() : make_update_answer(request, {now.cpus, {}}));
+      request.update.container_id, sent, [request, answer](const operations::ContainerCpuset& now) {
+        const bool is_as_asked = now.cpus.empty() || now.cpus == request.update.cpus;
+        answer->give(is_as_asked ? std::string() : make_update_answer(request, {now.cpus, now.mems}));
       });
 }
 

@@ -54,6 +54,7 @@ class Front {
 
  private:
   void on_call(const std::string& method, const std::string& payload, const Answer& answer);
+  void on_registered(const RuntimeFacts& runtime);
   void on_lost();
   void on_event(Event event, const LifecycleEvent& about, const Answer& answer);
   PendingAnswerPtr pending(const Answer& answer);

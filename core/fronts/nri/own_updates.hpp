@@ -1,4 +1,6 @@
 // The updates that topolet sends by the CRI come back to its NRI plugin as events, before the runtime carries them out.
+// They are sent without CPUs, which are told only when they come back: what waits in the runtime for its turn cannot
+// bring a container anywhere, should topoletd be gone by then.
 #pragma once
 
 #include <functional>
@@ -33,20 +35,28 @@ class OwnUpdates final : public operations::ContainerRuntime {
     runtime_.inspect(container_id, std::move(done));
   }
 
-  /// Returns the update under way that comes back as this event, once for each; none where it is somebody else's.
+  /// From now on the runtime asks topolet about updates, or does not: then they are sent whole.
+  void set_asked(bool is_asked);
+
+  /// Returns the update under way that comes back as this event, once for each; none where it is somebody else's. What
+  /// it is to set must be told in the answer.
   std::optional<operations::ContainerCpuset> take(const operations::ResourceUpdate& event);
 
  private:
   struct UnderWay {
     std::string container_id;
     operations::ContainerCpuset set;
+    bool is_whole = false;  ///< it was sent with its CPUs
     bool has_come_back = false;
   };
   /// Outlives this, as answers may.
   struct State {
     Mutex mutex;
     std::list<UnderWay> updates TOPOLET_GUARDED_BY(mutex);
+    bool is_asked TOPOLET_GUARDED_BY(mutex) = false;
   };
+
+  static bool is_same(const UnderWay& update, const operations::ResourceUpdate& event);
 
   operations::ContainerRuntime& runtime_;
   const std::shared_ptr<State> state_ = std::make_shared<State>();
