@@ -12,6 +12,7 @@
 #include "tests/integration/churn.hpp"
 #include "tests/integration/node_test.hpp"
 #include "tests/integration/overlap_watch.hpp"
+#include "tests/integration/process_cpuset.hpp"
 #include "tests/integration/slow_shims.hpp"
 
 namespace topolet::integration {
@@ -222,7 +223,13 @@ TEST_F(KillRunWithContainers, AnOverlapWouldBeSeen) {
 
   cri::LinuxContainerResources every_cpu;
   every_cpu.set_cpuset_cpus(pool_.to_string());
-  ASSERT_TRUE(direct_->update(web.container_id, every_cpu).has_value());
+  if (is_nri_front()) {
+    // The runtime asks topoletd about updates.
+    const auto inspected = direct_->inspect(web.container_id);
+    ASSERT_TRUE(inspected && put_cgroup_on(inspected->pid, pool_));
+  } else {
+    ASSERT_TRUE(direct_->update(web.container_id, every_cpu).has_value());
+  }
   ASSERT_TRUE(wait_until([&] { return !watch.overlaps().empty(); }));
   const std::vector<Overlap> seen = watch.overlaps();
   ASSERT_EQ(seen.size(), 1U);
