@@ -1,5 +1,6 @@
 #include "core/simulate/nri_front.hpp"
 
+#include <atomic>
 #include <utility>
 
 #include "core/cri/messages/ended_containers.hpp"
@@ -153,7 +154,7 @@ void NriFront::update(const CallPtr& call) {
   auto told = nri::read_update(nri_update(request));
   if (!told) return call->reject(told.error());
   deps_.engine.update(nri::make_update(pending(&NriFront::on_update_answered, call, request.container_id()),
-                                       *std::move(told), awaited_));
+                                       *std::move(told), awaited_, std::make_shared<std::atomic<std::uint64_t>>(0)));
 }
 
 void NriFront::on_update_answered(const CallPtr& call, const std::string& id, const Result<std::string>& answer) {
@@ -178,7 +179,7 @@ void NriFront::on_own_update(const std::string& request, std::function<void(cons
                             send](const operations::ContainerCpuset& now) {
       const std::shared_ptr<NriFront> self = weak.lock();
       if (!self || self->deps_.connection.killed()) return;
-      send(now.cpus == sent.cpus ? request : request + cri::patch_update_container_resources({now.cpus, {}}));
+      send(request + cri::patch_update_container_resources({now.cpus, sent.mems}));
       self->end_turn();
     };
     deps_.engine.on_own_update(told->update.container_id, *sent, carry_out);

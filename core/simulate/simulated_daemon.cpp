@@ -296,6 +296,7 @@ void SimulatedDaemon::open_nri_front(Run& run, const operations::DemandRules& ru
                                                 [&run](std::chrono::milliseconds delay, std::function<void()> work) {
                                                   run.loop->after(delay, std::move(work));
                                                 }});
+  run.own_updates.set_asked(true);
   run.connection.pass_update = [&run](const std::string& request, std::function<void(const std::string&)> send) {
     run.nri_front->on_own_update(request, std::move(send));
   };
