@@ -80,9 +80,9 @@ Said top(const LoadResponse& load, std::vector<std::string> options = {}) {
 }
 
 /// A state directory of a machine of one node with four CPUs.
-class NodesTest : public ::testing::Test {
+class MeasuredNodesTest : public ::testing::Test {
  protected:
-  NodesTest() {
+  MeasuredNodesTest() {
     const std::string workload = directory_.file("workload");
     directory_.write("workload", "");
     const Said said =
@@ -98,7 +98,7 @@ class NodesTest : public ::testing::Test {
   const std::string socket_ = directory_.file("control.sock");
 };
 
-TEST_F(NodesTest, ShowsWhatIsMeasuredAnyway) {
+TEST_F(MeasuredNodesTest, ShowsWhatIsMeasuredAnyway) {
   const MadeUpLoad daemon(socket_, two_containers());
   const Said said = nodes();
   EXPECT_EQ(said.code, 0) << said.text;
@@ -111,7 +111,7 @@ TEST_F(NodesTest, ShowsWhatIsMeasuredAnyway) {
   EXPECT_THAT(nodes({"--at", "1s"}).text, Not(HasSubstr("CPUS USED")));
 }
 
-TEST_F(NodesTest, ShowsTheRestWhereNothingIsMeasured) {
+TEST_F(MeasuredNodesTest, ShowsTheRestWhereNothingIsMeasured) {
   EXPECT_EQ(nodes().code, 0) << "without a topoletd";
   LoadResponse load = two_containers();
   load.mutable_state()->set_is_measuring(false);

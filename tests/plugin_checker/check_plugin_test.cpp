@@ -179,7 +179,8 @@ TEST(CheckPlugin, TellsWhichAnnotationsThePluginReads) {
   const auto defaults = [](const std::string& file) {
     return check({.file = file, .time_limit = kPatience, .only_case = "create-defaults"}).text;
   };
-  EXPECT_THAT(defaults(TOPOLET_BUILT_PLUGINS "/smt.so"), HasSubstr("topolet.pick/1; reads the annotations smt, cpu-"));
+  EXPECT_THAT(defaults(TOPOLET_BUILT_PLUGINS "/smt.so"),
+              HasSubstr("topolet.tick/1; reads the annotations smt, cpu-profile"));
   EXPECT_THAT(defaults(TOPOLET_BUILT_PLUGINS "/smt.so"),
               HasSubstr("of these only placement.exclusive-namespaces may use smt = isolate"));
   EXPECT_THAT(defaults(TOPOLET_BUILT_PLUGINS "/gpu.so"), HasSubstr("; reads no annotations"));

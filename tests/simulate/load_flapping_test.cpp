@@ -56,7 +56,9 @@ Recorded recorded() {
   return all;
 }
 
-/// Two nodes, six containers that share CPUs and two BestEffort ones, whose loads change every five seconds.
+/// Two nodes, six containers that share CPUs and two BestEffort ones, whose loads change every five seconds. With every
+/// other seed they use more than there is, and wait for CPUs, so that BestEffort containers hardly ever get anything
+/// back.
 class Flapping {
  public:
   explicit Flapping(std::uint64_t seed) : seed_(seed), random_(seed) {
@@ -77,6 +79,7 @@ class Flapping {
   int steps() const { return steps_; }
 
  private:
+  bool is_crowded() const { return seed_ % 2 == 0; }
   int below(int end) { return static_cast<int>(random_() % static_cast<std::uint64_t>(end)); }
   int period() { return kPeriods[random_() % kPeriods.size()]; }
   void apply(const std::string& line) {
@@ -86,7 +89,7 @@ class Flapping {
   void add(const std::string& pod, const OperationResult& created) {
     if (created.outcome != "placed") return;
     // One of three is a hog: it uses all that it gets, always.
-    const int high = 300 + below(3000);
+    const int high = is_crowded() ? 300 + below(3000) : 100 + below(900);
     courses_[pod] = Course{period(), below(600), below(3) == 0 ? high : below(300), high};
   }
   void tell(int second) {
@@ -95,7 +98,7 @@ class Flapping {
     for (const auto& [pod, course] : courses_) {
       const int milli = is_recorded ? trace().busy[at % trace().busy.size()] * course.high / 1000 : course.at(second);
       apply(fmt::format(R"({{"op":"load","pod":"{}","container":"main","cpu_milli":{},"psi_some_permille":{}}})", pod,
-                        milli, std::min(1000, milli / 5)));
+                        milli, is_crowded() ? std::min(1000, milli / 5) : 0));
     }
     for (int node = 0; node < kNodes; ++node) {
       const int whole = kCpusOfNode * 1000;

@@ -171,12 +171,15 @@ TEST(Restart, LeavesItsCpusToAnAttemptThatWasBeingStarted) {
   }
 }
 
-/// The containers that have to leave are told with the answer to the create, once, and the start waits for them.
+/// The containers that have to leave are told with the answer to the create, once, and the start waits for them. As
+/// there is no cgroup to be written here, nobody knows that they are gone: the new one is created beside them, and told
+/// its own CPUs before it starts.
 TEST(FrontInAnswer, TellsNeighboursWithTheCreateAndStartsNobodyBeside) {
-  const std::vector<std::string> calls = {"CreateContainer", "UpdateContainerResources", "StartContainer"};
+  const std::vector<std::string> calls = {"CreateContainer", "UpdateContainerResources", "UpdateContainerResources",
+                                          "StartContainer"};
   for (const char* at : {"before-answer", "after-answer", "in-flight"}) {
     for (std::size_t call = 0; call < calls.size(); ++call) {
-      SCOPED_TRACE(fmt::format("killed at {}, {}", calls[call], at));
+      SCOPED_TRACE(fmt::format("killed at call {}, {}, {}", call, calls[call], at));
       SimulatedNode node(kOneNode, {}, {.front = SimulatedFront::kInAnswer});
       node.burstable("web", 500);
       node.apply(R"({"op":"run_pod","pod":"trader","qos":"guaranteed"})");
