@@ -101,7 +101,8 @@ TEST(PluginPolicy, LoadsThePluginsThatHaveNoOpinionOnMostContainers) {
               ElementsAre("topolet.score/1", "topolet.propose/1", "topolet.pick/1", "topolet.adjust/1",
                           "topolet.tick/1", "topolet.annotations/1", "topolet.reads/1"));
   EXPECT_THAT(smt->capabilities(),
-              ElementsAre("topolet.score/1", "topolet.propose/1", "topolet.pick/1", "topolet.annotations/1"));
+              ElementsAre("topolet.score/1", "topolet.propose/1", "topolet.pick/1", "topolet.adjust/1",
+                          "topolet.tick/1", "topolet.annotations/1", "topolet.reads/1"));
   const auto request = two_node_request();
   for (const auto& plugin : {gpu, smt}) {
     const auto verdicts = plugin->score(abi_view(*request));

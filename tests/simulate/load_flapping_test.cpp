@@ -168,13 +168,13 @@ class Flapping {
   int steps_ = 0;
 };
 
-/// Ten of the seeds.
+/// Four of the seeds.
 class LoadFlapping : public ::testing::TestWithParam<std::uint64_t> {};
 
 TEST_P(LoadFlapping, NobodyGoesBackAndForth) {
   int moves = 0;
   int steps = 0;
-  for (std::uint64_t seed = GetParam() * 10 + 1; seed <= GetParam() * 10 + 10; ++seed) {
+  for (std::uint64_t seed = GetParam() * 4 + 1; seed <= GetParam() * 4 + 4; ++seed) {
     Flapping node(seed);
     node.play();
     moves += node.moves();
