@@ -73,7 +73,8 @@ class Lively : public ::testing::Test {
   Result<TickAnswer> tick(const std::string& answer, placement::Mode mode = placement::Mode::kShared) {
     const auto view = ledger(mode);
     const AbiTopology topology(view->topology);
-    return start(answer)->tick(*view, topology, AbiLedger(view->ledger, topology), {.steady = milliseconds(5), .wall = {}});
+    return start(answer)->tick(*view, topology, AbiLedger(view->ledger, topology),
+                               {.steady = milliseconds(5), .wall = {}});
   }
   /// Returns what was refused of its requests.
   std::string refused(const std::string& answer, placement::Mode mode = placement::Mode::kShared) {

@@ -56,8 +56,8 @@ Recorded recorded() {
   return all;
 }
 
-/// Two nodes, six containers that share CPUs and two BestEffort ones, whose loads change every five seconds. With every
-/// other seed they use more than there is, and wait for CPUs, so that BestEffort containers hardly ever get anything
+/// Two nodes, six containers that share CPUs and two BestEffort ones, whose loads change every five seconds. With three
+/// of four seeds they use more than there is, and wait for CPUs, so that BestEffort containers hardly ever get anything
 /// back.
 class Flapping {
  public:
@@ -168,24 +168,18 @@ class Flapping {
   int steps_ = 0;
 };
 
-/// Four of the seeds.
-class LoadFlapping : public ::testing::TestWithParam<std::uint64_t> {};
-
-TEST_P(LoadFlapping, NobodyGoesBackAndForth) {
+TEST(LoadFlapping, NobodyGoesBackAndForth) {
   int moves = 0;
   int steps = 0;
-  for (std::uint64_t seed = GetParam() * 4 + 1; seed <= GetParam() * 4 + 4; ++seed) {
+  for (std::uint64_t seed = 1; seed <= 20 && !::testing::Test::HasFailure(); ++seed) {
     Flapping node(seed);
     node.play();
     moves += node.moves();
     steps += node.steps();
-    if (HasFailure()) break;
   }
   EXPECT_GT(moves, 0) << "the loads are such that some leave";
   EXPECT_GT(steps, 10) << "and such that BestEffort containers give way";
 }
-
-INSTANTIATE_TEST_SUITE_P(Seeds, LoadFlapping, ::testing::Range<std::uint64_t>(0, 5));
 
 }  // namespace
 }  // namespace topolet::simulate
