@@ -106,7 +106,17 @@ void PodWorker::remove_own_pods() {
   if (!own) return;
   for (const cri::PodSandbox& pod : *own) {
     (void)call_until_answered("StopPodSandbox", [&] { return client_.stop_sandbox(pod.id()); });
+    remove_containers_of(pod.id());
     (void)call_until_answered("RemovePodSandbox", [&] { return client_.remove_sandbox(pod.id()); });
+  }
+}
+
+/// As the kubelet does: containerd 2.4 may never end where it removes them with the sandbox while a plugin connects.
+void PodWorker::remove_containers_of(const std::string& sandbox_id) {
+  const auto containers = call_until_answered("ListContainers", [&] { return client_.containers(sandbox_id); });
+  if (!containers) return;
+  for (const cri::Container& container : *containers) {
+    (void)call_until_answered("RemoveContainer", [&] { return client_.remove(container.id()); });
   }
 }
 

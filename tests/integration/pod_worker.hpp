@@ -53,6 +53,7 @@ class PodWorker {
 
  private:
   void remove_own_pods();
+  void remove_containers_of(const std::string& sandbox_id);
   bool run_pod();
   /// Returns true if another attempt makes sense.
   bool run_attempt(std::uint32_t attempt);
