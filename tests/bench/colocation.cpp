@@ -109,7 +109,7 @@ struct Scene {
   std::string name;
   std::string what;
   bool has_hog = true;
-  bool is_pinned = false;  ///< by hand, past topoletd: each container to a CPU of its own
+  bool is_pinned = false;  ///< by hand, without topoletd: each container to a CPU of its own
   bool is_exclusive = false;
   std::vector<std::string> flags = {};  ///< of topoletd
   bool settles = false;                 ///< the policy measures for a minute before it does anything
@@ -175,7 +175,8 @@ class Bench {
 
   Measured measure(const Scene& scene) {
     integration::Daemon daemon(runtime_->directory(), runtime_->endpoint());
-    checked(daemon.start(scene.flags), "topoletd");
+    // It would give containers that it finds pinned the CPUs that it has for them.
+    if (!scene.is_pinned) checked(daemon.start(scene.flags), "topoletd");
     integration::CriClient topolet(daemon.endpoint());
     integration::CriClient& client = scene.is_pinned ? direct_ : topolet;
     const auto wanted =
