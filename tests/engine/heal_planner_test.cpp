@@ -102,14 +102,15 @@ TEST_F(HealPlannerTest, MakesNobodyWorse) {
 TEST_F(HealPlannerTest, TakesNoCacheThatNewcomersNeed) {
   const auto machine = testing::machine("numa:1 l3:4 core:4 pu:1");
   const Placer placer = placer_with(machine, {{.policy = narrow_}}, healing_all());
-  const auto beside = [&](const CpuSet& x, const CpuSet& y) {
+  const auto beside = [&](const CpuSet& x, const CpuSet& y, const CpuSet& z) {
     const Ledger ledger =
-        ledger_of({exclusive("wide", {3, 7}), exclusive("x", x), exclusive("y", y)}, {}, {machine->allowed, {}, {}});
+        ledger_of({exclusive("wide", {7, 11}), exclusive("x", x), exclusive("y", y), exclusive("z", z)}, {},
+                  {machine->allowed, {}, {}});
     EXPECT_THAT(names(HealPlanner(ledger, placer).healable()), ElementsAre("wide"));
     return plan(ledger, placer, "wide").plan;
   };
-  EXPECT_TRUE(beside({0, 1}, {4, 5}).has_value()) << "it leaves as many caches with two free CPUs as there were";
-  EXPECT_FALSE(beside({0, 1, 2}, {4, 5, 6}).has_value()) << "one of three CPUs would find one cache instead of two";
+  EXPECT_TRUE(beside({4, 5, 6}, {8, 9, 10}, {12}).has_value()) << "one of three CPUs finds a cache as before";
+  EXPECT_FALSE(beside({4, 5, 6}, {8, 9, 10}, {12, 13}).has_value()) << "one of three CPUs would find none any more";
 }
 
 TEST_F(HealPlannerTest, BringsSharedContainersTogether) {
