@@ -29,10 +29,13 @@ std::size_t free_physical_cpus(const topolet_request& request) {
   return free.size();
 }
 
-/// A container that was placed before and is to stay where it is: it is offered its own CPUs and the rest of their
-/// cores.
+/// A container that was placed before and is to stay where it is, with as many CPUs: it is offered its own and the rest
+/// of their cores.
 bool is_offered_its_own(const topolet_request& request) {
   if (request.exclusive == 0) return false;
+  const bool gives_back =
+      request.occasion == TOPOLET_OCCASION_RESIZE && sdk::size_of(request.had_cpus) > request.exclusive_cpus;
+  if (gives_back) return false;
   const Set offered = sdk::union_of_candidates(request, &topolet_candidate::usable);
   Set open = sdk::union_of_candidates(request, &topolet_candidate::cpus);
   open &= request.ledger->pool;

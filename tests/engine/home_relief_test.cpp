@@ -111,11 +111,24 @@ TEST_F(HomeReliefTest, NarrowsWhoWasWidenedWithAnotherConfiguration) {
   begin_with({"a"});
   pass(11);
   ASSERT_TRUE(find("a")->is_widened());
+  pass(10);
   policy_->is_soft = false;
   commit(event::SetupChanged{engine::Setup{7, {}, {}, {}}});
   pass(1);
   EXPECT_FALSE(find("a")->is_widened());
   EXPECT_EQ(told("a"), kOwnNode);
+}
+
+TEST_F(HomeReliefTest, ChangesNobodyTwiceInTenSeconds) {
+  begin_with({"a"});
+  pass(11);
+  ASSERT_TRUE(find("a")->is_widened());
+  policy_->is_soft = false;
+  commit(event::SetupChanged{engine::Setup{7, {}, {}, {}}});
+  pass(9);
+  EXPECT_TRUE(find("a")->is_widened());
+  pass(1);
+  EXPECT_FALSE(find("a")->is_widened());
 }
 
 TEST_F(HomeReliefTest, AsksAgainWhereAPolicyLostItsVote) {
@@ -132,10 +145,15 @@ TEST_F(HomeReliefTest, AsksAboutSoManyASecond) {
   std::vector<std::string> names;
   for (char name = 'm'; name < 'm' + 12; ++name) names.emplace_back(1, name);
   begin_with(names);
+  policy_->is_soft = false;
   pass(10);
   EXPECT_EQ(decisions_, 0);
   pass(1);
   EXPECT_EQ(decisions_, 8) << "the loop waits for the policies";
+  pass(1);
+  EXPECT_EQ(decisions_, 12) << "the others a second later";
+  pass(30);
+  EXPECT_EQ(decisions_, 12);
 }
 
 TEST_F(HomeReliefTest, WidensNobodyWhereNothingIsMeasuredAndNarrowsAfterAWhile) {

@@ -4,7 +4,9 @@
 
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -28,6 +30,17 @@ Allocation moving(const std::string& name, const CpuSet& cpus, std::uint32_t to)
   return allocation;
 }
 
+/// Binds all memory to node 1.
+class BindingPolicy : public LeastAskedPolicy {
+ public:
+  Result<placement::Adjustment> adjust(const placement::PolicyRequest& /*request*/,
+                                       const placement::ChosenPlacement& /*chosen*/) override {
+    placement::Adjustment adjustment;
+    adjustment.mems = NodeSet{1};
+    return adjustment;
+  }
+};
+
 class MemoryNarrowerTest : public ConvergeTest {
  protected:
   explicit MemoryNarrowerTest(bool migrates = true) : ConvergeTest(rules_with(migrates)) {}
@@ -47,14 +60,34 @@ class MemoryNarrowerTest : public ConvergeTest {
         }});
   }
 
+  /// A container that topolet has not made runs on all CPUs, with its memory bound to node 0. Policies bind it to
+  /// node 1. `more`: files of its cgroup that tell what it requests.
+  const Allocation& find_running(std::map<std::string, std::string> more) {
+    placer_ = Placer({topology_, placement::make_candidates(*topology_, topology_->allowed), rules_,
+                      [](const auto& request, const placement::PlacementRules& rules) {
+                        return decide(*request, rules, {{.policy = std::make_shared<BindingPolicy>()}});
+                      }});
+    begin_with({});
+    runtime_.tell_only_processes();
+    runtime_.put(pod_of("a").sandbox);
+    runtime_.put("c-a", {.pid = 1, .cpus = CpuSet::range(0, 7)});
+    more.merge(std::map<std::string, std::string>{
+        {"cpuset.cpus.effective", "0-7"}, {"cpuset.mems", "0"}, {"memory.numa_stat", "anon N0=8192"}});
+    kernel_.run_in(1, "/kubepods/pod1/c-a", more);
+    reconciler_->run([](const Status&) {});
+    loop_.advance(std::chrono::seconds(1));
+    const Allocation* found = committer_->ledger().find_by_container("c-a");
+    if (found == nullptr) throw std::logic_error("it was not found");
+    return *found;
+  }
   std::filesystem::path cgroup(const std::string& name) const {
-    return directory_.path() / "sys/fs/cgroup/kubepods/pod" / ("c-" + name);
+    return directory_.path() / "sys/fs/cgroup/kubepods/pod1" / ("c-" + name);
   }
   /// In a cgroup that bears its name.
   void run_in_cgroup(const std::string& name) {
     const Allocation& allocation = *find(name);
     start_converged(name);
-    kernel_.run_in(100 + name.front(), "/kubepods/pod/c-" + name,
+    kernel_.run_in(100 + name.front(), "/kubepods/pod1/c-" + name,
                    {{"cpuset.cpus.effective", allocation.placement.cpus.to_string()},
                     {"cpuset.mems", allocation.placement.mems.to_string()},
                     {"memory.numa_stat", "anon N0=8192 N1=4096"}});
@@ -179,6 +212,29 @@ TEST_F(MemoryNarrowerTest, TellsTheRuntimeWhereTheCgroupIsNotKnown) {
   EXPECT_THAT(runtime_.take_calls(), Contains(StartsWith("UpdateContainerResources c-a")));
 }
 
+/// Of a Guaranteed container that requests one and a half CPUs.
+const std::map<std::string, std::string> kRequest = {{"cpu.weight", "59"}, {"cpu.max", "150000 100000"}};
+
+TEST_F(MemoryNarrowerTest, LeavesAContainerThatIsFoundItsMemoryNodesAtFirst) {
+  const Allocation& found = find_running(kRequest);
+  EXPECT_EQ(found.placement.mode, placement::Mode::kShared) << found.reason;
+  EXPECT_EQ(found.placement.mems, (NodeSet{0, 1}));
+  EXPECT_EQ(found.mems_to_keep, NodeSet{1});
+  check();
+  ASSERT_EQ(writes_.size(), 1U) << "its memory moves apart";
+  end_write();
+  EXPECT_EQ(mems_in_kernel("a"), "1");
+  EXPECT_EQ(find("a")->placement.mems, NodeSet{1});
+}
+
+TEST_F(MemoryNarrowerTest, LeavesAContainerOfUnknownRequestItsMemoryNodes) {
+  const Allocation& found = find_running({});
+  EXPECT_EQ(found.placement.mems, NodeSet{0});
+  EXPECT_TRUE(found.mems_to_keep.empty());
+  check();
+  EXPECT_THAT(writes_, IsEmpty());
+}
+
 TEST_F(MemoryNarrowerTest, MeasuresWhatAMoveLeavesBehind) {
   begin_with({exclusive("a", {0}), exclusive("b", {1})});
   run_in_cgroup("a");
@@ -216,6 +272,14 @@ class WithoutMigration : public MemoryNarrowerTest {
 TEST_F(WithoutMigration, LeavesAllMemoryNodes) {
   begin_with({moving("a", {0}, 0)});
   run_in_cgroup("a");
+  check();
+  EXPECT_THAT(writes_, IsEmpty());
+}
+
+TEST_F(WithoutMigration, LeavesAContainerThatIsFoundItsMemoryNodes) {
+  const Allocation& found = find_running(kRequest);
+  EXPECT_EQ(found.placement.mems, (NodeSet{0, 1}));
+  EXPECT_TRUE(found.mems_to_keep.empty());
   check();
   EXPECT_THAT(writes_, IsEmpty());
 }

@@ -64,7 +64,7 @@ class RoomPlannerTest : public ::testing::Test {
   }
 
   const std::shared_ptr<const topology::Topology> topology_ = testing::machine("node:2 core:4 pu:1");
-  const std::shared_ptr<placement::Policy> few_nodes_ = std::make_shared<FixedPolicy>(
+  std::shared_ptr<placement::Policy> few_nodes_ = std::make_shared<FixedPolicy>(
       std::vector<std::pair<NodeSet, std::int32_t>>{{NodeSet{0}, 50}, {NodeSet{1}, 50}, {NodeSet{0, 1}, 0}});
   placement::PlacementRules rules_ = with_heal();
   bool denies_moves_ = false;
@@ -111,6 +111,20 @@ TEST_F(RoomPlannerTest, MovesTheSmallestThatSuffices) {
   ASSERT_TRUE(plan.has_value());
   ASSERT_EQ(plan->moves.size(), 1U);
   EXPECT_EQ(plan->moves.front().workload.key.name, "small");
+}
+
+/// Policies would rather have it on node 1, where only halves of cores are free.
+TEST_F(RoomPlannerTest, MovesNobodyToMoreCores) {
+  const auto machine = testing::machine("node:3 core:2 pu:2");
+  few_nodes_ = std::make_shared<FixedPolicy>(std::vector<std::pair<NodeSet, std::int32_t>>{
+      {NodeSet{0}, 50}, {NodeSet{1}, 60}, {NodeSet{2}, 50}, {NodeSet{0, 1}, 0}, {NodeSet{0, 2}, 0}});
+  const Ledger ledger = ledger_of({exclusive("v", {0, 1}), stays(exclusive("w", {4})), stays(exclusive("x", {6}))}, {},
+                                  {machine->allowed - (CpuSet{8, 9}), {}, {}});
+  const std::optional<Plan> plan = room_for(guaranteed("n", 4), ledger, machine);
+  ASSERT_TRUE(plan.has_value());
+  EXPECT_EQ(plan->decision.nodes, NodeSet{0});
+  ASSERT_EQ(plan->moves.size(), 1U);
+  EXPECT_EQ(plan->moves.front().decision.placement.cpus.to_string(), "10-11");
 }
 
 TEST_F(RoomPlannerTest, PutsSoManyWaysToThePolicies) {

@@ -268,6 +268,16 @@ TEST_F(TestMoveJudge, FindsMoreThanOneHealedASecond) {
   EXPECT_THAT(faults(), ElementsAre(HasSubstr("3 containers healed in 1 s")));
 }
 
+TEST_F(TestMoveJudge, PermitsAPassThatWasAskedForToHealSeveral) {
+  create("a", "3-4");
+  create("b", "7-8");
+  create("c", "11-12");
+  const std::string all =
+      moved("a", "0-1", "healed") + "," + moved("b", "4-5", "healed") + "," + moved("c", "8-9", "healed");
+  tell(R"({"op":"heal"})", answer("", "", all));
+  EXPECT_THAT(faults(), IsEmpty());
+}
+
 TEST_F(TestMoveJudge, FindsAMoveToAnOfflineCpu) {
   create("a", "3-4");
   tell(R"({"op":"offline","cpus":"5"})", answer("", ""));

@@ -45,6 +45,7 @@ bool HomeRelief::narrow(const HomeUse& use, const HomePlanner::Times& now) {
   std::size_t questions = kMostAskedAtOnce;
   for (const auto& [key, allocation] : deps_.committer.ledger().allocations()) {
     if (!allocation.is_widened() || allocation.stuck || changed.contains(key)) continue;
+    if (was_just_widened(allocation, now.wall)) continue;
     if (is_soft(allocation, questions).value_or(true)) continue;
     changes.push_back(HomePlanner::narrowing(allocation, "its policies do not let it run beside its home any more",
                                              placement::reason_code::kHomeStrict));

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <functional>
 #include <map>
 #include <string>
 #include <tuple>
@@ -30,20 +29,6 @@ bool is_best(const topology::Topology& topology, const Allocation& allocation, c
   std::size_t largest = 1;
   for (const CpuSet& cache : topology.l3s) largest = std::max(largest, cache.size());
   return cost.caches <= 1 || cost.caches <= (allocation.placement.cpus.size() + largest - 1) / largest;
-}
-
-/// The fewest of `caches` that hold `count` of the `open` CPUs.
-std::size_t fewest_caches(const std::vector<CpuSet>& caches, CpuSet open, std::size_t count) {
-  std::vector<std::size_t> sizes;
-  for (const CpuSet& cache : caches) {
-    if (const CpuSet here = cache & open; !here.empty()) sizes.push_back(here.size());
-  }
-  for (const CpuSet& cache : caches) open -= cache;
-  std::sort(sizes.begin(), sizes.end(), std::greater<>());
-  std::size_t held = open.size();
-  std::size_t needed = 0;
-  while (held < count && needed < sizes.size()) held += sizes[needed++];
-  return needed;
 }
 
 Allocation moved_to(const Allocation& before, const placement::Decision& decision) {
@@ -112,7 +97,7 @@ std::optional<PlaceCost> HealPlanner::least_cost(const Seeker& seeker, const pla
   PlaceCost cost{std::max<std::size_t>(1, candidate.nodes.size()), topology.total_distance(candidate.nodes),
                  least_remote(topology, open, count, seeker.devices), 0};
   if (cost >= most) return std::nullopt;
-  cost.caches = fewest_caches(topology.l3s, open, count);
+  cost.caches = fewest_groups(topology.l3s, open, count);
   return cost < most ? std::optional(cost) : std::nullopt;
 }
 

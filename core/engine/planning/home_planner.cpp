@@ -62,14 +62,14 @@ bool lasts(const std::map<Key, std::chrono::steady_clock::time_point>& since, co
   return found != since.end() && now - found->second >= at_least;
 }
 
+}  // namespace
+
 /// A clock that was set back does not keep it for longer.
-bool is_too_soon(const Allocation& allocation, std::chrono::milliseconds now) {
+bool was_just_widened(const Allocation& allocation, std::chrono::milliseconds now) {
   if (!allocation.widening) return false;
   const std::chrono::milliseconds since = now - allocation.widening->at;
   return since < kBetweenWidenings && since > -kBetweenWidenings;
 }
-
-}  // namespace
 
 bool may_be_widened(const Allocation& allocation) {
   const placement::Workload& workload = allocation.workload;
@@ -253,7 +253,7 @@ std::vector<HomePlanner::Change> HomePlanner::narrowed(const HomeUse& use, const
                                                        const Times& now) const {
   std::vector<Change> changes;
   for (const auto& [key, allocation] : ledger_.allocations()) {
-    if (!allocation.is_widened() || allocation.stuck || is_too_soon(allocation, now.wall)) continue;
+    if (!allocation.is_widened() || allocation.stuck || was_just_widened(allocation, now.wall)) continue;
     if (std::optional<Change> change = narrowed(allocation, use, lasting, now)) changes.push_back(*std::move(change));
   }
   return changes;
@@ -331,7 +331,7 @@ std::vector<HomePlanner::Change> HomePlanner::widened(const HomeUse& use, const 
     const HomeUse::Home* home = use.home_of(key);
     if (allocation == nullptr || home == nullptr || !home->is_pressed() || now.steady - home_since < kHomeMustLast)
       continue;
-    if (!may_be_widened(*allocation) || is_too_soon(*allocation, now.wall)) continue;
+    if (!may_be_widened(*allocation) || was_just_widened(*allocation, now.wall)) continue;
     if (allocation->widening && now.wall < allocation->widening->not_before) continue;
     if (home->is_at_quota || home->used_milli < kIdleMilli) continue;
     const bool is_left_to_others = homes_with_bursts.contains(allocation->home_cpus().words());

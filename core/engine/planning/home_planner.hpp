@@ -130,4 +130,7 @@ class HomePlanner {
 /// topolet chose, its memory is not bound, and it has no devices.
 bool may_be_widened(const Allocation& allocation);
 
+/// Returns true if it was widened or narrowed less than kBetweenWidenings ago. `now`: wall clock.
+bool was_just_widened(const Allocation& allocation, std::chrono::milliseconds now);
+
 }  // namespace topolet::engine

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 
 #include "core/base/text.hpp"
@@ -30,6 +31,19 @@ CpuSet cpus_of(const topology::Topology& topology, const NodeSet& nodes) {
 std::size_t count_caches(const topology::Topology& topology, const CpuSet& cpus) {
   return static_cast<std::size_t>(std::count_if(topology.l3s.begin(), topology.l3s.end(),
                                                 [&cpus](const CpuSet& cache) { return cache.intersects(cpus); }));
+}
+
+std::size_t fewest_groups(const std::vector<CpuSet>& groups, CpuSet open, std::size_t count) {
+  std::vector<std::size_t> sizes;
+  for (const CpuSet& group : groups) {
+    if (const CpuSet here = group & open; !here.empty()) sizes.push_back(here.size());
+  }
+  for (const CpuSet& group : groups) open -= group;
+  std::sort(sizes.begin(), sizes.end(), std::greater<>());
+  std::size_t held = open.size();
+  std::size_t needed = 0;
+  while (held < count && needed < sizes.size()) held += sizes[needed++];
+  return needed;
 }
 
 std::size_t least_remote(const topology::Topology& topology, const CpuSet& open, std::size_t count,

@@ -28,6 +28,10 @@ struct PlaceCost {
 /// Returns how many last-level caches the CPUs are in.
 std::size_t count_caches(const topology::Topology& topology, const CpuSet& cpus);
 
+/// Returns the fewest of `groups`, such as caches, that hold `count` of the `open` CPUs beside those that are in none.
+/// No CPU is in two of them.
+std::size_t fewest_groups(const std::vector<CpuSet>& groups, CpuSet open, std::size_t count);
+
 /// Returns the least PlaceCost::remote of `count` of the `open` CPUs, of which there are enough. `devices`: of
 /// places_of_devices().
 std::size_t least_remote(const topology::Topology& topology, const CpuSet& open, std::size_t count,

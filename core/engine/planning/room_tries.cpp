@@ -76,6 +76,7 @@ void RoomTries::collect_residents(std::chrono::milliseconds now) {
     resident.size = resident.held.size();
     resident.nodes = topology_.nodes_of(allocation.placement.cpus);
     resident.caches = count_caches(topology_, allocation.placement.cpus);
+    resident.cores = fewest_groups(topology_.cores, resident.held, resident.size);
     // Containers of one pod stay together: also where nobody has told topolet to place them by their pod.
     resident.may_leave_nodes = rules.make_room == placement::MakeRoomRule::kAll && ledger_.is_alone_in_pod(key) &&
                                may_leave_its_nodes(allocation, rules);
@@ -235,7 +236,11 @@ std::vector<NodeSet> RoomTries::nodes_for(const Resident& resident, const CpuSet
     if (place.nodes.empty() || place.nodes.size() > resident.nodes.size()) continue;
     if (place.nodes.size() == resident.nodes.size() && topology_.total_distance(place.nodes) > distance) continue;
     if ((place.nodes - resident.nodes).intersects(promised_)) continue;
-    if (count_common(free, place.cpus) >= resident.size) found.push_back(place.nodes);
+    const CpuSet open = free & place.cpus;
+    const bool has_room = open.size() >= resident.size &&
+                          fewest_groups(topology_.l3s, open, resident.size) <= resident.caches &&
+                          fewest_groups(topology_.cores, open, resident.size) <= resident.cores;
+    if (has_room) found.push_back(place.nodes);
   }
   return found;
 }

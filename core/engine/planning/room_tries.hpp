@@ -45,6 +45,7 @@ struct Resident {
   std::size_t size = 0;
   NodeSet nodes;
   std::size_t caches = 0;
+  std::size_t cores = 0;
   bool may_leave_nodes = false;
 
   const placement::ContainerKey& key() const { return allocation->workload.key; }
@@ -73,7 +74,8 @@ class RoomTries {
   /// need be, or farther from devices, only ways that mend this; of others, those to have it in one cache.
   std::vector<RoomTry> best(std::size_t count) const;
 
-  /// Returns the node sets that are as good as its own, have enough of `free`, and are promised to nobody else.
+  /// Returns the node sets that are as good as its own, have enough of `free` in as few caches and cores, and are
+  /// promised to nobody else.
   std::vector<NodeSet> nodes_for(const Resident& resident, const CpuSet& free) const;
 
  private:

@@ -182,6 +182,29 @@ TEST(NumaFullCores, PrefersANodeWithWholeCoresButTakesPartsOfThemAsTheKubeletWou
   EXPECT_EQ(plugin.score(sdk::testing::Request(machine, ledger, {}, 2))[0].score, 100) << "no node has whole ones";
 }
 
+TEST(NumaFullCores, DeniesAResizeToPartsOfTheCoresThatAContainerHas) {
+  const sdk::testing::Machine machine("numa:1 core:8 pu:2");
+  const sdk::testing::Ledger ledger(machine);
+  const Set six = set_of({0, 1, 2, 3, 4, 5});
+  const auto verdict = [&](std::uint32_t cpus, const Set& had, topolet_occasion occasion) {
+    sdk::testing::Request request(machine, ledger, {}, cpus);
+    request.occasion(occasion).had(had);
+    topolet_candidate its_own = request.view().candidates[0];
+    its_own.usable = six.view();
+    topolet_request offer = request.view();
+    offer.candidates = &its_own;
+    offer.candidate_count = 1;
+    return Policy(full()).score(offer)[0];
+  };
+  const Verdict three = verdict(3, six, TOPOLET_OCCASION_RESIZE);
+  EXPECT_EQ(three.kind, TOPOLET_VERDICT_REJECT);
+  EXPECT_THAT(three.reason, HasSubstr("requested 3 cpus not multiple cpus per core = 2"));
+  EXPECT_EQ(verdict(4, six, TOPOLET_OCCASION_RESIZE).kind, TOPOLET_VERDICT_SCORE);
+  const Set parts = set_of({0, 2, 4});
+  EXPECT_EQ(verdict(3, parts, TOPOLET_OCCASION_RESIZE).kind, TOPOLET_VERDICT_SCORE) << "it keeps what it has";
+  EXPECT_EQ(verdict(3, parts, TOPOLET_OCCASION_REPAIR).kind, TOPOLET_VERDICT_SCORE);
+}
+
 /// Cores of one to four threads, some threads in other hands, CPUs numbered as they come.
 struct RandomCores {
   explicit RandomCores(std::uint32_t seed) {
