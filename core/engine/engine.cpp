@@ -32,6 +32,7 @@
 #include "core/engine/state/ledger.hpp"
 #include "core/engine/state/load_ledger.hpp"
 #include "core/engine/steady_wall_clock.hpp"
+#include "core/engine/summarise.hpp"
 #include "store/store.hpp"
 
 namespace topolet::engine {
@@ -61,13 +62,13 @@ struct Engine::Impl {
   bool stop();
   void when_reconciled(std::shared_ptr<operations::Operation> operation, std::function<void()> handle);
   void reconcile_at_start();
+  void reconcile_after_outage();
   void release_deferred(const Status& status);
   void tick();
   void follow_clock();
   void tick_plugins();
   EngineSummary summarise() const;
   load::Subjects load_subjects() const;
-  void add_foreign(const placement::Workload& workload, EngineSummary& summary) const;
 
   // In the order in which they need each other.
   const Options options;
@@ -101,6 +102,7 @@ struct Engine::Impl {
 
   bool reconciled = false;
   bool warned_unreachable = false;  ///< that the runtime cannot be asked
+  bool asks_again = false;          ///< it was reachable, and had no answer: the same is asked again soon
   std::chrono::steady_clock::time_point last_reconcile{};
   std::vector<DeferredOperation> deferred_operations;
 };
@@ -181,78 +183,9 @@ bool Engine::Impl::stop() {
   return ended;
 }
 
-void Engine::Impl::add_foreign(const placement::Workload& workload, EngineSummary& summary) const {
-  ForeignContainers& foreign = summary.foreign[placement::handler_name(workload.runtime_handler)];
-  if (foreign.containers++ == 0) foreign.obstacle = placed_handlers.obstacle(workload.runtime_handler);
-}
-
-/// By name, what is the matter with one container alone.
-static void add_trouble(const Allocation& allocation, EngineSummary& summary) {
-  const std::string name = display_name(allocation.workload);
-  if (allocation.squeeze != Squeeze::kNone) {
-    summary.squeezed_containers.push_back(
-        {name, allocation.placement.cpus, allocation.squeeze == Squeeze::kLeftToKernel});
-  }
-  if (!allocation.seen_on.empty() && !allocation.overruled) summary.drifted.push_back({name, allocation.seen_on});
-  if (allocation.conflict) summary.conflicts.push_back({name, allocation.placement.cpus});
-  if (allocation.phase == Phase::kInDoubt) summary.in_doubt.push_back({name, allocation.doubt_since});
-}
-
-/// Nobody waits where nobody leaves CPUs, which is nearly always.
-static void add_waiting(const Ledger& ledger, EngineSummary& summary) {
-  CpuSet vacating;
-  for (const auto& [key, allocation] : ledger.allocations()) vacating |= allocation.vacating;
-  if (vacating.empty()) return;
-  for (const auto& [key, allocation] : ledger.allocations()) {
-    if (allocation.is_kept() || !vacating.intersects(allocation.dedicated_cpus())) continue;
-    const std::vector<placement::ContainerKey> blocking = ledger.neighbours_blocking(key);
-    if (blocking.empty()) continue;
-    const Allocation& first = *ledger.find(blocking.front());
-    summary.waiting.push_back({display_name(allocation.workload), display_name(first.workload),
-                               first.vacating & allocation.dedicated_cpus(), allocation.may_run(),
-                               allocation.phase_since});
-  }
-}
-
 EngineSummary Engine::Impl::summarise() const {
-  const Ledger& ledger = committer.ledger();
-  const placement::LedgerSnapshot view = ledger.snapshot();
-  EngineSummary summary{.containers = {},
-                        .generation = view.generation,
-                        .allowed = view.allowed,
-                        .pool = view.pool,
-                        .reserved = view.reserved,
-                        .exclusive = view.exclusive,
-                        .withheld = view.withheld,
-                        .reconciled = reconciled,
-                        .store_degraded = committer.degraded(),
-                        .store_degraded_because = committer.degraded_because(),
-                        .overlaps = mover.overlaps(),
-                        .confines_foreign = options.confine_foreign,
-                        .unconfined = confiner.failures(),
-                        .kept_quotas = pod_quotas.failures(),
-                        .store_reopened_because = committer.reopened_because(),
-                        .released = releaser.released()};
-  for (const auto& [key, allocation] : ledger.allocations()) {
-    if (allocation.is_kept()) continue;
-    ++summary.containers[std::string(seen_mode(allocation))];
-    if (allocation.placement.mode == placement::Mode::kForeign) add_foreign(allocation.workload, summary);
-    if (allocation.overruled) {
-      summary.overruled.push_back({display_name(allocation.workload), allocation.placement.cpus, allocation.seen_on,
-                                   clock.clock().wall() - allocation.overruled->since, allocation.overruled->plugin});
-    }
-    if (allocation.stuck) {
-      summary.stuck.push_back({display_name(allocation.workload), allocation.stuck->cpus, allocation.stuck->why,
-                               clock.clock().wall() - allocation.stuck->since});
-    }
-    if (allocation.squeeze != Squeeze::kNone) ++summary.squeezed;
-    if (allocation.squeeze == Squeeze::kLeftToKernel) ++summary.left_to_kernel;
-    add_trouble(allocation, summary);
-  }
-  add_waiting(ledger, summary);
-  for (const auto& [node, told] : ledger.reported_capacities())
-    summary.capacities.push_back({told, nominal_milli(placer.topology().get(), node)});
-  return summary;
+  return engine::summarise({committer, placer, mover, confiner, pod_quotas, releaser, placed_handlers,
+                            options.confine_foreign, reconciled, clock.clock().wall()});
 }
 
 load::Subjects Engine::Impl::load_subjects() const {
@@ -290,6 +223,17 @@ void Engine::Impl::reconcile_at_start() {
                status.error().message);
     }
     loop->after(options.first_reconcile_retry, [this] { reconcile_at_start(); });
+  });
+}
+
+/// A runtime that was started again takes connections before it answers, and may have made containers without topolet.
+void Engine::Impl::reconcile_after_outage() {
+  reconciler.run([this](const Status& status) {
+    if (status || std::exchange(asks_again, true)) return;
+    loop->after(options.first_reconcile_retry, [this] {
+      asks_again = false;
+      reconcile_after_outage();
+    });
   });
 }
 
@@ -521,7 +465,7 @@ void Engine::remove_sandbox(std::shared_ptr<operations::TargetOperation> operati
 void Engine::on_connected() {
   impl_->loop->post([this] {
     impl_->log.info("the runtime is reachable again; reconciling");
-    if (impl_->reconciled) impl_->reconciler.run([](const Status&) {});
+    if (impl_->reconciled) impl_->reconcile_after_outage();
   });
 }
 

@@ -39,6 +39,12 @@ Json create_line(const placement::Workload& workload) {
   return line;
 }
 
+Json update_line(const placement::Workload& workload) {
+  Json line = about("update", workload.key);
+  add_demand(workload.demand, line);
+  return line;
+}
+
 Json capacity_line(const engine::CapacityChange& change, std::chrono::milliseconds now) {
   Json line{{"op", "capacity"}, {"node", change.node}};
   if (!change.after) return line;
@@ -89,11 +95,7 @@ void OperationRecorder::add_change(const engine::Change& change) {
       recorder_->add_operation({}, [key = change.after->workload.key] { return about("start", key); });
       break;
     case engine::ChangeKind::kResized:
-      recorder_->add_operation({}, [workload = change.after->workload] {
-        Json line = about("update", workload.key);
-        add_demand(workload.demand, line);
-        return line;
-      });
+      add_update(change.after->workload);
       break;
     case engine::ChangeKind::kReleased:
       add_end(change);
@@ -107,6 +109,10 @@ void OperationRecorder::add_change(const engine::Change& change) {
 
 void OperationRecorder::add_create(const placement::Workload& workload) {
   recorder_->add_operation(workload.key, [workload] { return create_line(workload); });
+}
+
+void OperationRecorder::add_update(const placement::Workload& workload) {
+  recorder_->add_operation({}, [workload] { return update_line(workload); });
 }
 
 void OperationRecorder::add_outcome(const engine::Change& change) {
@@ -136,8 +142,10 @@ void OperationRecorder::add_end(const engine::Change& change) {
 
 void OperationRecorder::add_denial(const engine::RecordedEvent& recorded) {
   if (recorded.audit.event != engine::AuditEvent::kDenied || !recorded.subject) return;
-  add_create(recorded.subject->workload);
-  recorder_->add_operation({}, [key = recorded.subject->workload.key, code = recorded.audit.reason_code] {
+  const engine::Allocation& subject = *recorded.subject;
+  const bool is_resize = !subject.container_id.empty();
+  is_resize ? add_update(subject.workload) : add_create(subject.workload);
+  recorder_->add_operation({}, [key = subject.workload.key, code = recorded.audit.reason_code] {
     Json line = about(op::kOutcome, key);
     line["attempt"] = key.attempt;
     line["outcome"] = "denied";

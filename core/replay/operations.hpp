@@ -25,6 +25,7 @@ class OperationRecorder final : public engine::Observer {
   void add_pod(const engine::PodChange& change);
   void add_change(const engine::Change& change);
   void add_create(const placement::Workload& workload);
+  void add_update(const placement::Workload& workload);
   void add_outcome(const engine::Change& change);
   void add_end(const engine::Change& change);
   void add_denial(const engine::RecordedEvent& recorded);

@@ -3,19 +3,27 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "core/engine/state/audit_event.hpp"
 #include "store/store.hpp"
 
 namespace topolet::simulate {
+
+/// The decisions that were written, and what repeats them.
+struct RecordedDecisions {
+  std::vector<store::DecidedRow> rows;                ///< a denial that is repeated is there again, without verdicts
+  std::map<std::int64_t, store::DecidedRow> denials;  ///< by decision, all that there ever were
+};
 
 /// Passes everything on to a store that outlives the daemon, and notes the decisions. Once `killed` returns true,
 /// nothing is written any more, as a killed daemon would not write either.
 class RecordingStore final : public store::Store {
  public:
-  RecordingStore(store::Store& store, std::vector<store::DecidedRow>& decisions, std::function<bool()> killed)
+  RecordingStore(store::Store& store, RecordedDecisions& decisions, std::function<bool()> killed)
       : store_(store), decisions_(decisions), killed_(std::move(killed)) {}
 
   const store::OpenReport& report() const override { return store_.report(); }
@@ -26,7 +34,8 @@ class RecordingStore final : public store::Store {
   Status savepoint(const std::function<Status()>& work) override { return killed_() ? gone() : store_.savepoint(work); }
   Result<std::int64_t> add(const store::DecidedRow& row) override {
     if (killed_()) return gone().error();
-    decisions_.push_back(row);
+    decisions_.rows.push_back(row);
+    if (row.event == to_string(engine::AuditEvent::kDenied)) note_denial(row);
     return store_.add(row);
   }
   Status add(const store::OutcomeRow& row) override { return killed_() ? gone() : store_.add(row); }
@@ -38,7 +47,10 @@ class RecordingStore final : public store::Store {
     return killed_() ? gone() : store_.update_allocation(decision, columns);
   }
   Status count_repeat(std::int64_t decision, std::int64_t at_ms) override {
-    return killed_() ? gone() : store_.count_repeat(decision, at_ms);
+    if (killed_()) return gone();
+    if (const auto repeated = decisions_.denials.find(decision); repeated != decisions_.denials.end())
+      decisions_.rows.push_back(repeated->second);
+    return store_.count_repeat(decision, at_ms);
   }
   Status add(const store::PoolRow& row) override { return killed_() ? gone() : store_.add(row); }
   Status put_whole_pool(const store::WholePoolRow& row) override {
@@ -80,10 +92,15 @@ class RecordingStore final : public store::Store {
   }
 
  private:
+  /// What plugins say of the same denial another time need not be the same.
+  void note_denial(store::DecidedRow row) {
+    row.verdicts.reset();
+    decisions_.denials[row.decision] = std::move(row);
+  }
   static Status gone() { return Error{Code::kUnavailable, "the simulated daemon was killed"}; }
 
   store::Store& store_;
-  std::vector<store::DecidedRow>& decisions_;
+  RecordedDecisions& decisions_;
   const std::function<bool()> killed_;
 };
 

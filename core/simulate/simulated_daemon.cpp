@@ -14,7 +14,6 @@
 #include "core/replay/recorder.hpp"
 #include "core/simulate/in_answer_front.hpp"
 #include "core/simulate/nri_front.hpp"
-#include "core/simulate/recording_store.hpp"
 #include "core/simulate/watch_socket.hpp"
 #include "store/store.hpp"
 
@@ -44,7 +43,7 @@ void add_lost_votes(const plugin::PolicyThread& policies, std::map<std::string, 
 /// The objects that end with the process. The engine goes first, then its policies.
 struct SimulatedDaemon::Run {
   Run(SimulatedRuntime& runtime, std::optional<KillPoint>& kill, const operations::DemandRules& rules,
-      store::Store& kept, std::vector<store::DecidedRow>& decisions, ActivityRecorder& noted)
+      store::Store& kept, RecordedDecisions& decisions, ActivityRecorder& noted)
       : activity(noted),
         connection(runtime, kill),
         runtime_client(connection, rules),
@@ -435,7 +434,7 @@ bool SimulatedDaemon::has_abandoned_calls() const {
 }
 
 void SimulatedDaemon::clear_recorded() {
-  decisions_.clear();
+  decisions_.rows.clear();
   killed_during_.clear();
 }
 

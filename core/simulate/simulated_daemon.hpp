@@ -22,13 +22,9 @@
 #include "core/plugin/host/in_memory_plugin_state.hpp"
 #include "core/plugin/host/loaded_config.hpp"
 #include "core/simulate/plugin_activity.hpp"
+#include "core/simulate/recording_store.hpp"
 #include "core/simulate/runtime_connection.hpp"
 #include "core/simulate/simulated_loop.hpp"
-
-namespace topolet::store {
-class Store;
-struct DecidedRow;
-}  // namespace topolet::store
 
 namespace topolet::simulate {
 
@@ -90,8 +86,9 @@ class SimulatedDaemon {
   /// The methods at whose calls the daemon was killed, since clear_recorded().
   const std::vector<std::string>& killed_during() const { return killed_during_; }
 
-  /// Written since clear_recorded(), by whichever run.
-  const std::vector<store::DecidedRow>& decisions() const { return decisions_; }
+  /// Written since clear_recorded(), by whichever run. A denial that was only counted once more is there, too, without
+  /// verdicts.
+  const std::vector<store::DecidedRow>& decisions() const { return decisions_.rows; }
   void clear_recorded();
   /// Returns what plugins did since the last time, by whichever run.
   PluginActivity take_activity() { return activity_.take(); }
@@ -133,7 +130,7 @@ class SimulatedDaemon {
   ActivityRecorder activity_;
   SimulatedTime time_;
   std::unique_ptr<store::Store> store_;
-  std::vector<store::DecidedRow> decisions_;
+  RecordedDecisions decisions_;
   engine::Engine::Machine machine_;
   std::int64_t memory_total_bytes_ = 0;
   bool loses_database_ = false;  ///< with the kill that comes next

@@ -202,14 +202,8 @@ restart_runtime() {
   fi
   kill -KILL "$(<"$workdir/containerd.pid")"
   rm -f "$workdir/nri.sock"
-  begin_containerd
-}
-
-begin_containerd() {
-  TMPDIR=$workdir/tmp setsid containerd --config "$workdir/containerd.toml" >>"$workdir/containerd.log" 2>&1 </dev/null &
-  echo "$!" >"$workdir/containerd.pid"
-  disown
-  wait_until 60 runtime_answers "$workdir" || die "containerd did not start again; see $workdir/containerd.log"
+  begin_runtime "$workdir"
+  disown "$(<"$workdir/containerd.pid")"
 }
 
 guard_off() {

@@ -117,15 +117,21 @@ start_runtime() {
   lend_files "$workdir"
   write_runtime_config "$workdir" "$(choose_snapshotter "$workdir")"
   mkdir -p "$workdir/tmp"
+  begin_runtime "$workdir"
+  make_image "$workdir/image.tar" "$kPauseImage" "$kStoryImage"
+  import_image "$workdir/containerd.sock" "$workdir/image.tar" "$kPauseImage" "$kStoryImage"
+}
+
+# begin_runtime WORKDIR: starts its containerd, for the first time or again, with all that it had.
+begin_runtime() {
+  local workdir=$1
   # In a session of its own, so that Ctrl-C reaches only the script that started it.
-  TMPDIR=$workdir/tmp setsid containerd --config "$workdir/containerd.toml" >"$workdir/containerd.log" 2>&1 </dev/null &
+  TMPDIR=$workdir/tmp setsid containerd --config "$workdir/containerd.toml" >>"$workdir/containerd.log" 2>&1 </dev/null &
   echo "$!" >"$workdir/containerd.pid"
   if ! wait_until 120 runtime_answers "$workdir" || ! kill -0 "$!" 2>/dev/null; then
     tail -n 20 "$workdir/containerd.log" >&2
     die "containerd did not start; the end of its log is above"
   fi
-  make_image "$workdir/image.tar" "$kPauseImage" "$kStoryImage"
-  import_image "$workdir/containerd.sock" "$workdir/image.tar" "$kPauseImage" "$kStoryImage"
 }
 
 # A pod in the host's network gets copies of these files, which a minimal machine does not have. If they are missing,

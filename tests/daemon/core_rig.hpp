@@ -99,6 +99,8 @@ class CoreRig {
   bool has_arrived(const std::string& method, int count) const {
     return eventually([&] { return arrived(method) >= count; });
   }
+  /// The runtime can be reached again.
+  void reconnect() const { front_->on_connected(); }
   /// Waits until the engine has done what it can do now.
   void settle() const;
   /// Runs it on the engine's loop.

@@ -369,6 +369,19 @@ TEST(Engine, AdoptsContainersMadePastIt) {
   EXPECT_EQ(rig.held("third"), "2");
 }
 
+TEST(Engine, AsksARuntimeAgainThatIsBackAndDoesNotServeYet) {
+  CoreRig rig;
+  const std::string own = rig.run({.pod = "own", .cpus = 2});
+  rig.runtime().fail_lists(true);
+  const std::string id = rig.runtime().make("past", "0-3");
+  const std::size_t before = rig.runtime().recorder().calls("ListContainers").size();
+  rig.reconnect();
+  ASSERT_EQ(rig.runtime().recorder().wait_for_arrivals("ListContainers", before + 2).size(), before + 2);
+  EXPECT_EQ(rig.runtime().row(id).cpus, "0-3");
+  rig.runtime().fail_lists(false);
+  EXPECT_TRUE(CoreRig::eventually([&] { return rig.runtime().row(id).cpus == "2-3"; }));
+}
+
 TEST(Engine, RepairsWhatSomebodyElseChanged) {
   CoreRig rig;
   rig.stop();

@@ -131,7 +131,7 @@ void EngineUnderTest::verify_cpusets() { engine_->verify_cpusets(); }
 
 std::optional<std::string> EngineUnderTest::take_own_fault(bool overlaps_too) {
   const std::vector<std::string> errors = std::exchange(errors_, {});
-  const std::vector<store::DecidedRow> decisions = std::exchange(decisions_, {});
+  const std::vector<store::DecidedRow> decisions = std::exchange(decisions_.rows, {});
   for (const std::string& error : errors) {
     if (error.rfind("fault in topoletd", 0) == 0) return error;
   }

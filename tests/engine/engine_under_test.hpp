@@ -16,6 +16,7 @@
 #include "core/engine/converge/process_cgroups.hpp"
 #include "core/engine/state/allocation.hpp"
 #include "core/fronts/cri/cri_front.hpp"
+#include "core/simulate/recording_store.hpp"
 #include "core/topology/topology.hpp"
 #include "store/store.hpp"
 #include "tests/support/virtual_time.hpp"
@@ -84,7 +85,7 @@ class EngineUnderTest {
   std::vector<std::string> errors_;  ///< that it logged
   std::shared_ptr<Log> log_;
   std::unique_ptr<store::Store> store_;
-  std::vector<store::DecidedRow> decisions_;  ///< those since take_own_fault()
+  simulate::RecordedDecisions decisions_;  ///< those since take_own_fault()
   bool killed_ = false;
   std::unique_ptr<store::Store> store_until_killed_;
   std::unique_ptr<cri::RuntimeClient> runtime_client_;

@@ -47,5 +47,91 @@ TEST_F(UpdateContainerResourcesTest, LetsOthersHaveTheirTurnIfItsAnswerNeverCome
   EXPECT_EQ(call->kubelet_answer()->code, Code::kDeadlineExceeded) << "it is answered once";
 }
 
+/// An update whose runtime waits for the answer, and changes nobody meanwhile.
+class WaitingUpdate final : public operations::UpdateOperation {
+ public:
+  explicit WaitingUpdate(operations::ResourceUpdate update) : update_(std::move(update)) {}
+
+  std::chrono::steady_clock::time_point arrived() const override { return {}; }
+  bool cancelled() const override { return false; }
+  std::optional<std::chrono::milliseconds> patience() const override { return std::chrono::milliseconds(1000); }
+  void pass() override {}
+  void answer() override {}
+  void reject(const Error& error) override { rejected = error.message; }
+  const operations::ResourceUpdate& update() const override { return update_; }
+  void admit(const ContainerCpuset& told, operations::OnOutcome on_outcome) override {
+    set = told;
+    outcome = std::move(on_outcome);
+  }
+
+  std::string rejected;
+  std::optional<ContainerCpuset> set;
+  operations::OnOutcome outcome;  ///< once it is admitted
+
+ private:
+  const operations::ResourceUpdate update_;
+};
+
+class WaitingUpdateTest : public HandlerTest {
+ protected:
+  ~WaitingUpdateTest() override {
+    // Who waits for an outcome keeps its operation.
+    for (const auto& operation : made_) operation->outcome = nullptr;
+  }
+
+  /// `a` runs on CPUs 0 and 1 alone; `b`, which shares all others, is created and not started.
+  void begin_beside_unstarted() {
+    begin({exclusive("a", {0, 1}), shared("b", Phase::kCreated)}, {pod_of("a"), pod_of("b")});
+    start_converged("a");
+    start_converged("b", operations::ContainerState::kCreated);
+  }
+  std::shared_ptr<WaitingUpdate> resize_a(std::int64_t cpus) {
+    operations::ResourceUpdate update;
+    update.container_id = "c-a";
+    update.cpu_period_us = 100000;
+    update.cpu_quota_us = 100000 * cpus;
+    update.cpu_shares = 1024 * cpus;
+    update.has_linux = true;
+    made_.push_back(std::make_shared<WaitingUpdate>(std::move(update)));
+    UpdateContainerResources::handle(deps(), made_.back());
+    loop_.run();
+    return made_.back();
+  }
+
+ private:
+  std::vector<std::shared_ptr<WaitingUpdate>> made_;
+};
+
+TEST_F(WaitingUpdateTest, KeepsItsCpusBesideOneThatMayBeStarting) {
+  begin_beside_unstarted();
+  const auto resize = resize_a(3);
+  ASSERT_TRUE(resize->set) << resize->rejected;
+  EXPECT_EQ(resize->set->cpus, (CpuSet{0, 1}));
+  EXPECT_EQ(find("a")->placement.cpus.size(), 3U);
+  resize->outcome({.kind = operations::Outcome::Kind::kDone, .id = "c-a"});
+  loop_.run();
+  EXPECT_EQ(runtime_.container("c-a").cpus(), find("a")->placement.cpus) << "once the other one has been told to leave";
+  EXPECT_EQ(find("a")->workload.demand.cpu_request_milli, 3000);
+}
+
+TEST_F(WaitingUpdateTest, HasItsCpusAtOnceWhereNobodyIs) {
+  begin({exclusive("a", {0, 1})}, {pod_of("a")});
+  start_converged("a");
+  const auto resize = resize_a(3);
+  ASSERT_TRUE(resize->set) << resize->rejected;
+  EXPECT_EQ(resize->set->cpus, find("a")->placement.cpus);
+  EXPECT_EQ(resize->set->cpus.size(), 3U);
+}
+
+TEST_F(WaitingUpdateTest, IsNotGivenTheCpusOfOneThatIsNotTold) {
+  begin_beside_unstarted();
+  runtime_.fail("UpdateContainerResources", cri::RuntimeResponse{Code::kUnavailable, "transport is closing", {}});
+  const auto resize = resize_a(3);
+  ASSERT_TRUE(resize->set) << resize->rejected;
+  resize->outcome({.kind = operations::Outcome::Kind::kDone, .id = "c-a"});
+  loop_.advance(seconds(10));
+  EXPECT_EQ(runtime_.container("c-a").cpus(), (CpuSet{0, 1}));
+}
+
 }  // namespace
 }  // namespace topolet::engine

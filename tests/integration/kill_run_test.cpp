@@ -15,6 +15,7 @@
 #include "tests/integration/node_test.hpp"
 #include "tests/integration/overlap_watch.hpp"
 #include "tests/integration/process_cpuset.hpp"
+#include "tests/integration/runtime_keeper.hpp"
 #include "tests/integration/slow_shims.hpp"
 
 namespace topolet::integration {
@@ -93,12 +94,14 @@ class KillRunWithContainers : public TwoCpuNodeTest {
       std::this_thread::sleep_for(milliseconds(delay_ms(dice)));
       slow.make_fast();
       daemon_->end(SIGKILL);
+      const auto killed = std::chrono::steady_clock::now();
       story_.tell(fmt::format("kill {}", kill));
       // The runtime finishes a request even if nobody waits any more. Should that take longer than a restart, nobody
       // could tell.
       ASSERT_TRUE(wait_until([this] { return !runtime_->is_updating(); }));
       slow.make_slow();
       ASSERT_NO_FATAL_FAILURE(serve()) << "after kill " << kill;
+      away_.push_back(std::chrono::duration_cast<milliseconds>(std::chrono::steady_clock::now() - killed));
       story_.tell(fmt::format("the start after kill {}", kill));
     }
   }
@@ -196,16 +199,22 @@ class KillRunWithContainers : public TwoCpuNodeTest {
   }
 
   /// Where the runtime does not require topolet, containers are created and started without it while it is away.
-  static void tell_how_long(const std::vector<Overlap>& overlaps) {
-    std::vector<std::chrono::milliseconds> lasted;
+  void tell_how_long(const std::vector<Overlap>& overlaps) const {
+    std::vector<milliseconds> lasted;
     lasted.reserve(overlaps.size());
     for (const Overlap& overlap : overlaps) lasted.push_back(overlap.lasted);
-    std::sort(lasted.begin(), lasted.end());
-    std::cout << lasted.size() << " overlaps";
-    if (!lasted.empty())
-      std::cout << ", of " << lasted[lasted.size() / 2].count() << " ms in the median and " << lasted.back().count()
-                << " ms at most";
-    std::cout << '\n';
+    const auto found = state_->count("adopted");
+    EXPECT_TRUE(found.has_value() && *found > 0) << "no container was made without topolet";
+    std::cout << described("topoletd was away", away_) << described("overlaps", lasted) << found.value_or(0)
+              << " containers were found that topolet had not been asked about\n";
+  }
+
+  /// How many, and of what length.
+  static std::string described(const std::string& what, std::vector<milliseconds> times) {
+    if (times.empty()) return fmt::format("{}: none\n", what);
+    std::sort(times.begin(), times.end());
+    return fmt::format("{}: {}, of {} ms in the median and {} ms at most\n", what, times.size(),
+                       times[times.size() / 2].count(), times.back().count());
   }
 
   /// The room goes with the test.
@@ -225,6 +234,7 @@ class KillRunWithContainers : public TwoCpuNodeTest {
   const std::uint32_t seed_ = number_from("TOPOLET_SEED", std::random_device{}());
   const std::uint32_t kills_ = number_from("TOPOLET_KILLS", kKills);
   Story story_;
+  std::vector<milliseconds> away_;  ///< for so long topoletd was not there, by kill
 };
 
 TEST_F(KillRunWithContainers, AnOverlapWouldBeSeen) {
@@ -254,6 +264,7 @@ TEST_F(KillRunWithContainers, AnOverlapWouldBeSeen) {
 }
 
 TEST_F(KillRunWithContainers, WhoHasACpuAloneHasItAloneThroughEveryKill) {
+  const RuntimeKeeper keeper(*runtime_);
   SlowShims slow(bystanders(), seed_);
   OverlapWatch watch(runtime_->tasks(), [this] { return story_.moment(); });
   WorkerContext workplace{daemon_->endpoint(), runtime_->cgroups(), watch};
@@ -272,7 +283,8 @@ TEST_F(KillRunWithContainers, WhoHasACpuAloneHasItAloneThroughEveryKill) {
   expect_that_no_cpu_is_lost();
 
   std::cout << to_string(churn.tally()) << "; " << watch.poll_count() << " looks at the kernel, "
-            << watch.longest_pause().count() << " ms between two at most\n";
+            << watch.longest_pause().count() << " ms between two at most; containerd was started again "
+            << keeper.restarts() << " times\n";
   if (is_nri_front() && std::getenv("TOPOLET_NRI_REQUIRED") == nullptr) return tell_how_long(watch.overlaps());
   for (const Overlap& overlap : watch.overlaps()) {
     ADD_FAILURE() << to_string(overlap);

@@ -77,6 +77,22 @@ PrivateRuntime::~PrivateRuntime() {  // NOLINT(bugprone-exception-escape)
   if (!finished || finished->exit_code != 0) std::fprintf(stderr, "%s could not be removed\n", directory_.c_str());
 }
 
+bool PrivateRuntime::has_died() const {
+  std::string pid;
+  std::getline(std::ifstream(directory_ / "containerd.pid"), pid);
+  std::string stat;  // PID (NAME) STATE …
+  std::getline(std::ifstream("/proc/" + pid + "/stat"), stat);
+  const std::size_t name = stat.find("(containerd) ");
+  return name == std::string::npos || stat.compare(name + std::string_view("(containerd) ").size(), 1, "Z") == 0;
+}
+
+Status PrivateRuntime::start_again() const {
+  const auto finished = run_to_end({kPrivateRuntime, "again", directory_.string()});
+  if (!finished) return finished.error();
+  if (finished->exit_code != 0) return Error{Code::kInternal, "scripts/private-runtime failed; see above"};
+  return {};
+}
+
 bool PrivateRuntime::is_updating() const {
   for (const auto& process : std::filesystem::directory_iterator("/proc")) {
     std::ostringstream command;  // runc, its options with our room in them, "update", …; each ended by a zero byte

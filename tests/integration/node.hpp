@@ -38,6 +38,10 @@ class PrivateRuntime {
   /// A bundle for each container that was started.
   std::filesystem::path tasks() const { return directory_ / "state/io.containerd.runtime.v2.task/k8s.io"; }
   std::string endpoint() const { return "unix://" + (directory_ / "containerd.sock").string(); }
+  /// Returns true if it has ended by itself.
+  bool has_died() const;
+  /// Starts it again, with its containers.
+  Status start_again() const;
   /// Returns true if runc is changing the resources of a container, for whoever.
   bool is_updating() const;
   CgroupNaming cgroups() const { return {"/" + directory_.filename().string(), false}; }

@@ -77,6 +77,14 @@ Result<std::vector<AuditRow>> StateDb::audit(const std::string& pod) const {
   return all;
 }
 
+Result<std::int64_t> StateDb::count(const std::string& event) const {
+  std::int64_t count = 0;
+  auto done = for_each_row(file_, "SELECT count(*) FROM decided WHERE event = ?1", event,
+                           [&](sqlite3_stmt* row) { count = sqlite3_column_int64(row, 0); });
+  if (!done) return done.error();
+  return count;
+}
+
 Result<std::vector<OpinionRow>> StateDb::said() const {
   std::ifstream query(TOPOLET_SOURCE_DIR "/sdk/example/said.sql");
   std::ostringstream sql;

@@ -1,6 +1,7 @@
 // Reads topolet's state database as anybody may: read-only, through the views that store/README.md documents.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -45,6 +46,8 @@ class StateDb {
   Result<std::vector<PlacementRow>> held() const;
   /// All that ever happened to the pods of that name, oldest first.
   Result<std::vector<AuditRow>> audit(const std::string& pod) const;
+  /// How many decisions of that kind there ever were, such as "adopted".
+  Result<std::int64_t> count(const std::string& event) const;
   /// The answer of sdk/example/said.sql.
   Result<std::vector<OpinionRow>> said() const;
   /// Why the last container of a pod was denied; empty if none was.

@@ -49,18 +49,6 @@ void remove_create(const json& outcome, std::vector<json>& operations) {
   if (create != operations.rend()) operations.erase(std::next(create).base());
 }
 
-/// A record tells a resize that was denied by a create of the container that is there.
-void tell_denied_resizes(std::vector<json>& operations) {
-  std::set<json> there;
-  for (json& line : operations) {
-    if (line["op"] != "create") continue;
-    const json attempt = {line["pod"], line["container"], line["attempt"]};
-    if (there.insert(attempt).second) continue;
-    line["op"] = "update";
-    line.erase("attempt");
-  }
-}
-
 /// The operations of a record as lines for a simulation, with the time between them.
 std::vector<std::string> lines_of_day(const std::string& record) {
   std::vector<json> operations;
@@ -70,7 +58,6 @@ std::vector<std::string> lines_of_day(const std::string& record) {
     if (line["op"] == "outcome" && has_failed(line)) remove_create(line, operations);
     if (is_operation(line)) operations.push_back(std::move(line));
   }
-  tell_denied_resizes(operations);
   std::vector<std::string> lines;
   std::int64_t now_s = operations.empty() ? 0 : operations.front()["at"].get<std::int64_t>() / 1000;
   for (json& line : operations) {
@@ -108,7 +95,9 @@ std::string held(SimulatedNode& node) {
   return fmt::format("{}", fmt::join(lines, "\n"));
 }
 
-std::string told(const OperationResult& result) { return fmt::format("{}: {}", result.outcome, result.reason); }
+std::string told(const OperationResult& result) {
+  return fmt::format("{} ({}): {}", result.outcome, result.reason_code, result.reason);
+}
 
 struct Differences {
   std::size_t lines = 0;
@@ -147,6 +136,18 @@ TEST(BothFronts, DecideARecordedDayAlike) {
     }
   }
   EXPECT_GT(lines, 50 * kDays) << "a day has operations";
+}
+
+TEST(BothFronts, SayAlikeWhyADenialIsRepeated) {
+  const std::string create = R"({"op":"create","pod":"db","container":"main","cpu_request_milli":99000,)"
+                             R"("cpu_limit_milli":99000,"memory_request":4096,"memory_limit":4096})";
+  for (const SimulatedFront front : {SimulatedFront::kCri, SimulatedFront::kNri}) {
+    SimulatedNode node(kTwoNodes, {}, {.front = front});
+    node.apply(R"({"op":"run_pod","pod":"db","qos":"guaranteed"})");
+    const OperationResult first = node.apply(create);
+    EXPECT_EQ(first.reason_code, "too-few-free-cpus");
+    EXPECT_EQ(told(node.apply(create)), told(first));
+  }
 }
 
 TEST(BothFronts, DifferWhereOnlyTheContainerItselfIsAnnotated) {

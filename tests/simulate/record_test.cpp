@@ -86,6 +86,30 @@ TEST(Record, TellsTheOperationsInTheWordsOfAWorkload) {
   EXPECT_EQ(lines_with(record, "remove_pod").at(0)["pod"], "db");
 }
 
+TEST(Record, TellsADeniedResizeFromADeniedCreate) {
+  for (const SimulatedFront front : {SimulatedFront::kCri, SimulatedFront::kNri}) {
+    const RecordedRun run;
+    {
+      SimulatedNode node(kTwoNodes, {"--plugins.enable=numa"}, run.options({.front = front}));
+      node.guaranteed("db", 2);
+      node.apply(R"({"op":"update","pod":"db","container":"main","cpu_request_milli":99000,"cpu_limit_milli":99000})");
+      node.guaranteed("big", 99);
+    }
+    const std::vector<json> updates = lines_with(run.text(), "update");
+    ASSERT_EQ(updates.size(), 1U);
+    EXPECT_EQ(updates[0]["pod"], "db");
+    EXPECT_EQ(updates[0]["cpu_request_milli"], 99000);
+    EXPECT_EQ(lines_with(run.text(), "create").size(), 2U);
+    const std::vector<json> outcomes = lines_with(run.text(), "outcome");
+    ASSERT_EQ(outcomes.size(), 3U);
+    EXPECT_EQ(outcomes[1]["pod"], "db");
+    EXPECT_EQ(outcomes[1]["outcome"], "denied");
+    EXPECT_EQ(outcomes[2]["pod"], "big");
+    EXPECT_EQ(outcomes[2]["outcome"], "denied");
+    EXPECT_EQ(first_difference(run.replay()), "");
+  }
+}
+
 TEST(Record, HasTheLoadThatDecisionsAreShown) {
   const RecordedRun run;
   {

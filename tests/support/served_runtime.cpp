@@ -29,6 +29,8 @@ grpc::Status ServedRuntime::answer(const std::string& method, std::string& messa
   const MutexLock lock(mutex_);
   while (held_ == method) released_.wait(mutex_);
   if (fail_updates_ && method == "UpdateContainerResources") return {grpc::StatusCode::UNKNOWN, "cgroup is busy"};
+  if (fail_lists_ && method.starts_with("List"))
+    return {grpc::StatusCode::UNAVAILABLE, "server is not initialized yet"};
   const Fate fate = method == "CreateContainer" ? std::exchange(next_, Fate::kMade) : Fate::kMade;
   if (fate == Fate::kRefused) return {grpc::StatusCode::UNKNOWN, "failed to resolve image"};
   if (fate == Fate::kNotCreatedAnswerLost) return lost;
@@ -55,6 +57,11 @@ void ServedRuntime::release() {
 void ServedRuntime::fail_updates(bool fail) {
   const MutexLock lock(mutex_);
   fail_updates_ = fail;
+}
+
+void ServedRuntime::fail_lists(bool fail) {
+  const MutexLock lock(mutex_);
+  fail_lists_ = fail;
 }
 
 ServedRuntime::Row ServedRuntime::row(const std::string& container_id) const {

@@ -35,6 +35,8 @@ class ServedRuntime {
   void hold(const std::string& method);
   void release();
   void fail_updates(bool fail);
+  /// As a runtime that takes connections and does not serve yet.
+  void fail_lists(bool fail);
 
   /// Empty if there is none.
   Row row(const std::string& container_id) const;
@@ -54,6 +56,7 @@ class ServedRuntime {
   std::string held_ TOPOLET_GUARDED_BY(mutex_);
   Fate next_ TOPOLET_GUARDED_BY(mutex_) = Fate::kMade;
   bool fail_updates_ TOPOLET_GUARDED_BY(mutex_) = false;
+  bool fail_lists_ TOPOLET_GUARDED_BY(mutex_) = false;
   MemoryRuntime memory_ TOPOLET_GUARDED_BY(mutex_);
   RecordingRuntime recorder_;  // last: its threads use what is above
 };

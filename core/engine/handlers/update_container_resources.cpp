@@ -112,7 +112,9 @@ Event UpdateContainerResources::follow_kubelet(const placement::Workload& reques
 void UpdateContainerResources::deny(const placement::Workload& requested, placement::Decision decision) {
   decision.reason = "it cannot be resized: " + decision.reason;
   const Error error{Code::kResourceExhausted, "topolet: " + decision.reason};
-  deps_.committer.commit(event::Denied{requested, std::move(decision)}, [self = shared_from_this(), error] {
+  event::Denied denied{requested, std::move(decision)};
+  denied.container_id = container_id_;
+  deps_.committer.commit(std::move(denied), [self = shared_from_this(), error] {
     self->operation_->reject(error);
     self->operation_done_(false);
   });
@@ -128,10 +130,9 @@ bool UpdateContainerResources::gains_nothing() const {
 
 void UpdateContainerResources::wait_for_neighbours() {
   if (gains_nothing()) return admit();
-  const auto patience = operation_->patience();
-  if (patience && deps_.mover.clear_in_kernel(before_.workload.key, Mover::Unstarted::kMayStart)) return admit();
+  if (operation_->patience()) return clear_for_runtime();
   waits_for_room_ = is_room_being_made(deps_.ledger(), before_.workload.key);
-  deps_.mover.await_neighbours(before_.workload.key, patience.value_or(kNeighboursTimeoutInTurn),
+  deps_.mover.await_neighbours(before_.workload.key, kNeighboursTimeoutInTurn,
                                [self = shared_from_this()](const Status& neighbours_gone) {
                                  if (neighbours_gone) return self->admit();
                                  const std::string& why = neighbours_gone.error().message;
@@ -141,6 +142,27 @@ void UpdateContainerResources::wait_for_neighbours() {
                                    self->operation_done_(true);
                                  });
                                });
+}
+
+/// The runtime waits for the answer, and moves nobody meanwhile. Where somebody may still come to the CPUs that the
+/// container gains, such as one that is created and may be about to start there, it keeps those that it has, and gets
+/// the others in its next turn, when they are clear.
+void UpdateContainerResources::clear_for_runtime() {
+  const Status clear = deps_.mover.clear_in_kernel(before_.workload.key, Mover::Unstarted::kMayStart);
+  keeps_its_cpus_ = !clear;
+  if (clear || !kept_cpus().empty()) return admit();
+  const Error error{Code::kUnavailable,
+                    "topolet: it cannot be resized now, as it is not known where it runs: " + clear.error().message};
+  revert(error.message, [self = shared_from_this(), error] {
+    self->operation_->reject(error);
+    self->operation_done_(true);
+  });
+}
+
+/// The CPUs that it has been told, and that nobody else can be given before it is seen elsewhere.
+CpuSet UpdateContainerResources::kept_cpus() const {
+  const Allocation* now = deps_.ledger().find_by_container(container_id_);
+  return now == nullptr ? CpuSet() : deps_.mover.told(container_id_) & (now->placement.cpus | now->vacating);
 }
 
 /// Some have not left in time that could have stayed where they are: they do stay there, and it is decided anew.
@@ -170,6 +192,10 @@ void UpdateContainerResources::admit() {
   const std::optional<ContainerCpuset> sendable = deps_.mover.sendable(container_id_);
   if (!sendable) return deps_.committer.when_durable([self = shared_from_this()] { self->admit(); });
   sent_ = *sendable;
+  if (keeps_its_cpus_) {
+    sent_.cpus = kept_cpus();
+    sent_.mems = {};
+  }
   deps_.mover.note_sent(container_id_, sent_);
   // The runtime goes on to others before it carries this out.
   if (operation_->patience()) deps_.mover.note_coming(container_id_, sent_.cpus);
@@ -199,6 +225,8 @@ void UpdateContainerResources::on_outcome(const operations::Outcome& outcome) {
 void UpdateContainerResources::answer(bool invalidates) {
   operation_->answer();
   operation_done_(invalidates);
+  // So that whoever does not leave is known.
+  if (keeps_its_cpus_) deps_.mover.await_neighbours(before_.workload.key, kNeighboursTimeout, [](const Status&) {});
 }
 
 }  // namespace topolet::engine

@@ -30,6 +30,8 @@ class UpdateContainerResources : public std::enable_shared_from_this<UpdateConta
   void deny(const placement::Workload& requested, placement::Decision decision);
   bool gains_nothing() const;
   void wait_for_neighbours();
+  void clear_for_runtime();
+  CpuSet kept_cpus() const;
   void place_without_moves(const std::string& why);
   void revert(const std::string& why, std::function<void()> then);
   void admit();
@@ -43,6 +45,7 @@ class UpdateContainerResources : public std::enable_shared_from_this<UpdateConta
   Allocation before_;
   bool may_make_room_ = true;            ///< others may be moved for a better place of it
   bool waits_for_room_ = false;          ///< some were, and had not left when it began to wait
+  bool keeps_its_cpus_ = false;          ///< others may still be on those that it gains, and it is not told these yet
   std::optional<Event> deferred_event_;  ///< committed only once the runtime has taken the update
   ContainerCpuset sent_;
   ContainerQueues::OperationDone operation_done_;

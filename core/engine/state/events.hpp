@@ -38,6 +38,7 @@ struct Denied {
   placement::Workload workload;
   placement::Decision decision;
   std::vector<std::string> warnings = {};  ///< as of CreateAdmitted
+  std::string container_id = {};           ///< of the container that was to be resized; empty: a create was denied
 };
 /// The same create again, after one that ended in doubt.
 struct CreateRetried {

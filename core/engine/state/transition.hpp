@@ -94,7 +94,8 @@ struct Change {
 struct RecordedEvent {
   AuditEntry audit;
   std::int64_t decision = 0;
-  std::optional<Allocation> subject;  ///< whom it is about; of a denial: what was asked for
+  std::optional<Allocation> subject;  ///< whom it is about; of a denial: what was asked for, with the id only of a
+                                      ///< container that is there, and what that goes on having
 };
 
 struct PodChange {

@@ -175,6 +175,9 @@ void Transitions::operator()(const event::Denied& event) {
   }
   Allocation asked;
   asked.workload = event.workload;
+  asked.container_id = event.container_id;
+  const Allocation* resized = event.container_id.empty() ? nullptr : ledger_.find(key);
+  if (resized != nullptr) asked.placement = resized->placement;
   drop_secrets(asked.workload);
   const std::int64_t number = draft_.record_event(audit_of(decision, AuditEvent::kDenied), std::move(asked));
   Pod pod = draft_.pod_of(event.workload);

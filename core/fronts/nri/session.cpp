@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 #include <pthread.h>
 
-#include <iterator>
-
+#include <algorithm>
 #include <boost/asio/post.hpp>
+#include <iterator>
 #include <utility>
 
 #include "core/base/log.hpp"
@@ -26,6 +26,8 @@ constexpr std::chrono::seconds kRegistrationTimeout{5};
 constexpr const char* kNriVersion = "v0.12.0";
 /// Of containerd and CRI-O, unless they are configured otherwise.
 constexpr std::chrono::milliseconds kUsualRequestTimeout{2000};
+/// A runtime may be configured to wait for longer; nobody who makes a container does.
+constexpr std::chrono::milliseconds kLongestRequestTimeout{60'000};
 
 /// Runtimes refuse a plugin that wants events which they do not know. Without one that they do know, the mask would
 /// mean all.
@@ -75,7 +77,7 @@ void Session::after(std::chrono::milliseconds delay, std::function<void()> then)
 std::chrono::milliseconds Session::request_timeout() const {
   const MutexLock lock(mutex_);
   const bool is_told = state_.runtime && state_.runtime->request_timeout.count() > 0;
-  return is_told ? state_.runtime->request_timeout : kUsualRequestTimeout;
+  return is_told ? std::min(state_.runtime->request_timeout, kLongestRequestTimeout) : kUsualRequestTimeout;
 }
 
 SessionState Session::state() const {

@@ -94,7 +94,8 @@ class Session {
 
   /// Any thread.
   SessionState state() const TOPOLET_EXCLUDES(mutex_);
-  /// How long the runtime waits for an answer before it closes the connection: as it says, or else what is usual.
+  /// How long the runtime waits for an answer before it closes the connection: as it says, up to a minute, or else what
+  /// is usual.
   std::chrono::milliseconds request_timeout() const TOPOLET_EXCLUDES(mutex_);
   /// The name under which the runtime knows it.
   std::string full_name() const { return options_.index + "-" + options_.name; }

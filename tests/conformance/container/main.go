@@ -11,6 +11,7 @@ import (
 	"maps"
 	"os"
 	"strconv"
+	"strings"
 	"time"
 
 	"google.golang.org/grpc"
@@ -53,11 +54,23 @@ func main() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		made := client{cri.NewRuntimeServiceClient(connection), cri.NewImageServiceClient(connection), *image, *cgroups, *logs, *name}
+		made.awaitServing(ctx)
 		err = made.do(ctx, flag.Args())
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "container:", err)
 		os.Exit(1)
+	}
+}
+
+// A containerd that has just been started takes calls before it serves the CRI. A kubelet tries again.
+func (c client) awaitServing(ctx context.Context) {
+	for ctx.Err() == nil {
+		_, err := c.Version(ctx, &cri.VersionRequest{})
+		if err == nil || !strings.Contains(err.Error(), "server is not initialized yet") {
+			return
+		}
+		time.Sleep(5 * time.Millisecond)
 	}
 }
 
