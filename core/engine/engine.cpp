@@ -122,7 +122,7 @@ Engine::Impl::Impl(Options&& given, Deps&& deps, LoadedLedger loaded)
       confiner(
           {*loop, committer, PodCgroups(deps.kernel.hierarchy()), placed_handlers, options.confine_foreign, deps.log}),
       pod_quotas({*loop, committer, deps.kernel.quota_hierarchy(), deps.log}),
-      cpusets({*loop, deps.runtime, options.demand_rules, std::move(deps.kernel), deps.log}),
+      cpusets({*loop, deps.runtime, options.demand_rules, std::move(deps.kernel), deps.log, clock.clock()}),
       exits(committer, cpusets, deps.any_plugin_handles_events),
       mover({*loop, committer, cpusets, exits, options.start_grace, clock.clock(), deps.log}),
       memory_narrower({*loop, committer, cpusets, mover, clock.clock(), deps.log}),
@@ -232,7 +232,8 @@ EngineSummary Engine::Impl::summarise() const {
                         .unconfined = confiner.failures(),
                         .kept_quotas = pod_quotas.failures(),
                         .store_reopened_because = committer.reopened_because(),
-                        .released = releaser.released()};
+                        .released = releaser.released(),
+                        .files_refused_because = cpusets.why_files_are_refused()};
   for (const auto& [key, allocation] : ledger.allocations()) {
     if (allocation.is_kept()) continue;
     ++summary.containers[std::string(seen_mode(allocation))];
