@@ -19,7 +19,7 @@ std::optional<CpuSet> read_cpus(const std::filesystem::path& cgroup);
 /// A list of CPUs in whatever file.
 std::optional<CpuSet> read_cpu_list(const std::filesystem::path& file);
 /// Writes one line to a file of a cgroup. The error says what the kernel says.
-Status write_file(const std::filesystem::path& file, const std::string& text);
+Status write_cgroup_file(const std::filesystem::path& file, const std::string& text);
 /// The error says what the kernel says.
 Status write_cpus(const std::filesystem::path& cgroup, const CpuSet& cpus);
 /// Sets the memory nodes and has the kernel move the memory that is on others. Blocks until it is there: for seconds if

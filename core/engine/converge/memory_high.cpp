@@ -48,7 +48,7 @@ std::optional<std::int64_t> marked_memory_high(const std::filesystem::path& cgro
 }
 
 Status lift_memory_high(const std::filesystem::path& cgroup) {
-  return write_file(cgroup / file_name(), std::string(placement::kNoLimit));
+  return write_cgroup_file(cgroup / file_name(), std::string(placement::kNoLimit));
 }
 
 }  // namespace topolet::engine
