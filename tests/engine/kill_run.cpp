@@ -314,8 +314,9 @@ void KillRun::compare() {
   note_own_fault();
   if (failed()) return;
   read_ledger_now([this](const ObservedLedger& ledger) {
-    // Where many share, it may be too crowded there where a container would rather be.
-    const bool has_room = !is_dense(options_);
+    // Where many share, it may be too crowded there where a container would rather be. And who has come back, and had
+    // to leave once more, is not back again for ten minutes; with load that happens.
+    const bool has_room = !is_dense(options_) && !options_.has_load;
     const auto difference = find_inconsistency(ledger, *runtime_,
                                                {.machine = *machine_,
                                                 .pods_prefer_nodes = pods_prefer_nodes_ && has_room,

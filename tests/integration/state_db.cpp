@@ -97,14 +97,4 @@ Result<std::string> StateDb::last_denial(const std::string& pod) const {
   return reason;
 }
 
-Result<std::string> StateDb::measured_for(const std::string& pod) const {
-  std::string measured;
-  auto done = for_each_row(file_,
-                           "SELECT s.load FROM decided d JOIN decided_load l ON l.decision = d.decision "
-                           "JOIN load_sample s ON s.sample = l.sample WHERE d.pod = ?1 ORDER BY d.decision",
-                           pod, [&](sqlite3_stmt* row) { measured = text(row, 0); });
-  if (!done) return done.error();
-  return measured;
-}
-
 }  // namespace topolet::integration

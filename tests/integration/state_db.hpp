@@ -49,8 +49,6 @@ class StateDb {
   Result<std::vector<OpinionRow>> said() const;
   /// Why the last container of a pod was denied; empty if none was.
   Result<std::string> last_denial(const std::string& pod) const;
-  /// What was measured when the last container of a pod was placed, as JSON; empty if the decision read nothing.
-  Result<std::string> measured_for(const std::string& pod) const;
 
  private:
   std::filesystem::path file_;

@@ -14,7 +14,7 @@ namespace topolet::engine {
 /// memory.high set to. It ends with the cgroup.
 inline constexpr const char* kMemoryHighMark = "user.topolet.memory_high";
 
-/// Marks the cgroup before topolet has memory.high set to `bytes`. A value in force that is marked stays marked, as the
+/// Marks the cgroup: topolet has its memory.high set to `bytes`. A value in force that is marked stays marked, as the
 /// new one may never be set. An error where the kernel takes no such attributes of cgroups (before Linux 5.7), or
 /// topoletd must not write there.
 Status mark_memory_high(const std::filesystem::path& cgroup, std::int64_t bytes);

@@ -188,7 +188,7 @@ void Mover::apply(const std::string& container_id, const ContainerCpuset& target
                       });
 }
 
-/// Before the container is told its part of the memory that is left over.
+/// The container is told its part of the memory that is left over.
 void Mover::mark_memory_high(const Allocation& allocation, const ContainerCpuset& told) const {
   const std::string file(placement::kMemoryHigh);
   const auto high = told.unified.find(file);
@@ -236,6 +236,7 @@ void Mover::on_cpuset_written(const std::string& container_id, const ContainerCp
       if (allocation->phase == Phase::kStarting) deps_.committer.commit(event::StartRefused{key});
       break;
     case WriteResult::Kind::kVerified: {
+      mark_memory_high(*allocation, target);  // its cgroup may not have been known before
       if (const auto left = late_update_time(container_id, target.cpus); left.count() > 0) {
         return done({ApplyResult::Kind::kUnverified,
                      {Code::kUnavailable, "an update that was sent before topoletd was restarted may still come"},
