@@ -80,6 +80,7 @@ inline constexpr const char* kForeign = "foreign";
 inline constexpr const char* kUnconfined = "unconfined";
 inline constexpr const char* kQuotaKept = "quota-kept";
 inline constexpr const char* kCapacityLow = "capacity-low";
+inline constexpr const char* kFilesRefused = "files-refused";
 // The only illness that topolet-agent reports by itself.
 inline constexpr const char* kTopoletdUnreachable = "topoletd-unreachable";
 inline constexpr const char* kMayNotPublish = "may-not-publish";
@@ -119,6 +120,7 @@ inline constexpr std::array kAll = {kRuntimeUnreachable,
                                     kUnconfined,
                                     kQuotaKept,
                                     kCapacityLow,
+                                    kFilesRefused,
                                     kTopoletdUnreachable,
                                     kMayNotPublish,
                                     kNotPublished,

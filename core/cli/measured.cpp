@@ -28,10 +28,12 @@ Row cells_for_people(const control::v1::ContainerLoad& load) {
   const std::string waits = load.has_psi_some_permille() ? fmt::format("{} %{}", (load.psi_some_permille() + 5) / 10,
                                                                        load.is_throttled() ? " (own quota)" : "")
                                                          : std::string();
-  return {cpus_text(load.cpu_milli()), waits,
+  return {cpus_text(load.cpu_milli()),
+          waits,
           load.has_memory_bytes() ? Cell(fmt::format("{} MiB", load.memory_bytes() >> 20)) : Cell(""),
           percent_cell(load.has_memory_psi_permille(), load.memory_psi_permille()),
-          percent_cell(load.has_io_psi_permille(), load.io_psi_permille())};
+          percent_cell(load.has_io_psi_permille(), load.io_psi_permille()),
+          load.has_memory_high_per_minute() ? Cell(fmt::format("{}/min", load.memory_high_per_minute())) : Cell("")};
 }
 
 template <class Number>
@@ -71,9 +73,9 @@ std::string load_notes(const control::v1::LoadState& state) {
 }
 
 std::vector<std::string> load_columns(bool is_for_people) {
-  if (is_for_people) return {"CPUs used", "waits", "memory", "waits for memory", "waits for disks"};
-  return {"used_cpu_milli",      "psi_some_permille", "is_throttled", "used_memory_bytes",
-          "memory_psi_permille", "io_psi_permille",   "age_ms"};
+  if (is_for_people) return {"CPUs used", "waits", "memory", "waits for memory", "waits for disks", "memory.high"};
+  return {"used_cpu_milli",      "psi_some_permille", "is_throttled",           "used_memory_bytes",
+          "memory_psi_permille", "io_psi_permille",   "memory_high_per_minute", "age_ms"};
 }
 
 Row load_cells(const control::v1::ContainerLoad* measured, bool is_for_people) {
@@ -86,6 +88,7 @@ Row load_cells(const control::v1::ContainerLoad* measured, bool is_for_people) {
           known(load.has_memory_bytes(), load.memory_bytes()),
           known(load.has_memory_psi_permille(), load.memory_psi_permille()),
           known(load.has_io_psi_permille(), load.io_psi_permille()),
+          known(load.has_memory_high_per_minute(), load.memory_high_per_minute()),
           load.age_ms()};
 }
 

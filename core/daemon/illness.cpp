@@ -82,6 +82,14 @@ void add_store(const HealthFacts& facts, Illnesses& found) {
     found.push_back({illness::kStoreReopened, Severity::kNotice, subject, facts.engine->store_reopened_because});
 }
 
+void add_refused_files(const HealthFacts& facts, Illnesses& found) {
+  if (facts.engine->files_refused_because.empty()) return;
+  found.push_back({illness::kFilesRefused, Severity::kNotice, "runtime " + facts.runtime,
+                   "it takes CPUs of containers, but not files of their cgroups, so that memory.high is set for nobody "
+                   "until topoletd tries again, within an hour: " +
+                       shortened(facts.engine->files_refused_because)});
+}
+
 void add_plugin(const PluginFacts& plugin, milliseconds now, Illnesses& found) {
   const std::string subject = "plugin " + plugin.name;
   const std::string effect =
@@ -243,6 +251,7 @@ std::vector<Illness> find_illnesses(const HealthFacts& facts) {
     add_foreign(*facts.engine, found);
     add_quotas(*facts.engine, found);
     add_capacities(*facts.engine, found);
+    add_refused_files(facts, found);
   }
   add_denials(facts.denials, found);
   return most_telling(std::move(found));

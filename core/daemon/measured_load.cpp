@@ -24,6 +24,7 @@ control::v1::ContainerLoad told(const load::ContainerLoad& measured) {
   if (measured.memory_bytes) told.set_memory_bytes(*measured.memory_bytes);
   if (measured.memory_psi_permille) told.set_memory_psi_permille(*measured.memory_psi_permille);
   if (measured.io_psi_permille) told.set_io_psi_permille(*measured.io_psi_permille);
+  if (measured.memory_high_per_minute) told.set_memory_high_per_minute(*measured.memory_high_per_minute);
   return told;
 }
 
@@ -165,6 +166,11 @@ std::optional<metrics::LoadFigures> Daemon::load_figures() const {
     if (load.used_milli) figures.used_cpus[std::to_string(node)] = static_cast<double>(*load.used_milli) / 1000;
     if (load.effective_milli)
       figures.effective_cpus[std::to_string(node)] = static_cast<double>(*load.effective_milli) / 1000;
+  }
+  for (const auto& [id, load] : state.newest->load.containers) {
+    if (!load.memory_high_per_minute || load.age > load::kLongestAge) continue;
+    figures.held_back_by_memory_high =
+        figures.held_back_by_memory_high.value_or(0) + (*load.memory_high_per_minute > 0);
   }
   return figures;
 }

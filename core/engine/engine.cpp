@@ -124,7 +124,7 @@ Engine::Impl::Impl(Options&& given, Deps&& deps, LoadedLedger loaded)
       confiner(
           {*loop, committer, PodCgroups(deps.kernel.hierarchy()), placed_handlers, options.confine_foreign, deps.log}),
       pod_quotas({*loop, committer, deps.kernel.quota_hierarchy(), deps.log}),
-      cpusets({*loop, deps.runtime, options.demand_rules, std::move(deps.kernel), deps.log}),
+      cpusets({*loop, deps.runtime, options.demand_rules, std::move(deps.kernel), deps.log, clock.clock()}),
       exits(committer, cpusets, deps.any_plugin_handles_events),
       mover({*loop, committer, cpusets, exits, options.start_grace, clock.clock(), deps.log}),
       memory_narrower({*loop, committer, cpusets, mover, clock.clock(), deps.log}),
@@ -184,7 +184,7 @@ bool Engine::Impl::stop() {
 }
 
 EngineSummary Engine::Impl::summarise() const {
-  return engine::summarise({committer, placer, mover, confiner, pod_quotas, releaser, placed_handlers,
+  return engine::summarise({committer, placer, mover, confiner, pod_quotas, releaser, cpusets, placed_handlers,
                             options.confine_foreign, reconciled, clock.clock().wall()});
 }
 

@@ -95,6 +95,7 @@ struct EngineSummary {
   std::vector<StuckContainer> stuck = {};
   std::string store_reopened_because = {};  ///< when and why the database was begun anew; empty if it never was
   Released released = Released::kNothing;
+  std::string files_refused_because = {};  ///< why memory.high is set for nobody; empty if the runtime takes it
   std::vector<SqueezedContainer> squeezed_containers = {};
   std::vector<WaitingContainer> waiting = {};
   std::vector<ContainerOnCpus> drifted = {};  ///< seen on these CPUs, where they should not be; not the overruled ones

@@ -70,7 +70,8 @@ EngineSummary summarise(const SummarySources& sources) {
                         .unconfined = sources.confiner.failures(),
                         .kept_quotas = sources.pod_quotas.failures(),
                         .store_reopened_because = sources.committer.reopened_because(),
-                        .released = sources.releaser.released()};
+                        .released = sources.releaser.released(),
+                        .files_refused_because = sources.cpusets.why_files_are_refused()};
   for (const auto& [key, allocation] : ledger.allocations()) {
     if (allocation.is_kept()) continue;
     ++summary.containers[std::string(seen_mode(allocation))];

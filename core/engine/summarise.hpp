@@ -3,6 +3,7 @@
 
 #include <chrono>
 
+#include "core/engine/converge/cpuset_writer.hpp"
 #include "core/engine/converge/mover.hpp"
 #include "core/engine/converge/placed_handlers.hpp"
 #include "core/engine/converge/pod_confiner.hpp"
@@ -21,6 +22,7 @@ struct SummarySources {
   const PodConfiner& confiner;
   const PodQuotas& pod_quotas;
   const Releaser& releaser;
+  const CpusetWriter& cpusets;
   const PlacedHandlers& placed_handlers;
   bool confines_foreign = false;
   bool reconciled = false;          ///< with the runtime, since the start

@@ -98,6 +98,9 @@ MemoryCounters CgroupFiles::read_memory() const {
   if (!counters.bytes) counters.bytes = read_bytes(directories_.memory, "memory.usage_in_bytes");
   counters.memory_pressure_us = read_pressure(directories_.unified, "memory.pressure");
   counters.io_pressure_us = read_pressure(directories_.unified, "io.pressure");
+  FileBuffer buffer;
+  if (const auto events = read_from(open_file(directories_.memory, "memory.events"), buffer))
+    counters.high_events = number_after(*events, "high");
   return counters;
 }
 

@@ -30,6 +30,7 @@ struct MemoryCounters {
   std::optional<std::int64_t> bytes = {};
   std::optional<std::uint64_t> memory_pressure_us = {};
   std::optional<std::uint64_t> io_pressure_us = {};
+  std::optional<std::uint64_t> high_events = {};  ///< how often memory.high held a process of it back
 };
 
 /// Reads what one container uses. The files that are read every second stay open, as opening one costs more than

@@ -26,6 +26,9 @@ struct ContainerLoad {
   /// The share of time in which a task of it waited for memory, or for a disk (PSI, `some`); as above.
   std::optional<std::uint32_t> memory_psi_permille = {};
   std::optional<std::uint32_t> io_psi_permille = {};
+  /// How often in a minute memory.high held it back; none where it is not known, as with cgroup v1. For people: nobody
+  /// decides by it, and it is not recorded.
+  std::optional<std::uint32_t> memory_high_per_minute = {};
 
   friend bool operator==(const ContainerLoad&, const ContainerLoad&) = default;
 };

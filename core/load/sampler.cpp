@@ -106,7 +106,7 @@ void Sampler::drop_interval_unless_steady(Time now) {
   for (auto& [os_index, cpu] : cpus_) cpu.busy.restart();
   for (auto& [id, container] : containers_) {
     for (CounterWindow* window : {&container.usage, &container.throttled, &container.cpu_pressure,
-                                  &container.memory_pressure, &container.io_pressure})
+                                  &container.memory_pressure, &container.io_pressure, &container.memory_high})
       window->restart();
   }
 }
@@ -171,6 +171,10 @@ void Sampler::read_memory(Container& container, Time now) {
   container.load.memory_bytes = counters.bytes ? std::optional(rounded_to_mib(*counters.bytes)) : std::nullopt;
   container.load.memory_psi_permille = permille_of(container.memory_pressure);
   container.load.io_psi_permille = permille_of(container.io_pressure);
+  add(container.memory_high, now, counters.high_events);
+  const auto per_second = container.memory_high.per_second();
+  container.load.memory_high_per_minute =
+      per_second ? std::optional(static_cast<std::uint32_t>(std::ceil(*per_second * 60))) : std::nullopt;
 }
 
 CpuLoad Sampler::load_of_cpu(const Cpu& cpu) const {

@@ -77,6 +77,7 @@ class Sampler {
     CounterWindow cpu_pressure;
     CounterWindow memory_pressure;
     CounterWindow io_pressure;
+    CounterWindow memory_high;
     ContainerLoad load;
     std::optional<Time> measured_at;  ///< its CPU time; none: not yet
   };

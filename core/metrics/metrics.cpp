@@ -114,8 +114,11 @@ void add_load(const LoadFigures& load, std::vector<MetricFamily>& families) {
   Table effective("topolet_effective_cpus",
                   "What the CPUs of a NUMA node can do, less than they are where a hypervisor takes time from them.");
   for (const auto& [node, cpus] : load.effective_cpus) effective.add(cpus, {{"numa_node", node}});
+  Table held_back("topolet_memory_high_containers", "Containers that memory.high held back in the last ten seconds.");
+  if (load.held_back_by_memory_high) held_back.add(*load.held_back_by_memory_high);
   families.push_back(used.family());
   families.push_back(effective.family());
+  families.push_back(held_back.family());
   families.push_back(
       Table("topolet_load_age_seconds", "How long ago the load was measured.").add(load.age_seconds).family());
 }

@@ -68,6 +68,7 @@ struct LoadFigures {
   double age_seconds = 0;
   std::map<std::string, double> used_cpus = {};
   std::map<std::string, double> effective_cpus = {};
+  std::optional<std::uint32_t> held_back_by_memory_high = {};  ///< containers; none: of no container it is known
 };
 
 /// The values that are sampled instead of counted.

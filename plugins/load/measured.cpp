@@ -1,5 +1,7 @@
 #include "plugins/load/measured.hpp"
 
+#include <cstddef>
+
 namespace topolet::load_policy {
 namespace {
 
@@ -62,6 +64,15 @@ std::optional<std::int64_t> Measured::effective_milli(std::size_t node) const {
   if (load_ == nullptr || load_->nodes == nullptr || node >= node_count_) return std::nullopt;
   const auto& known = *TOPOLET_AT(topolet_node_load, load_->nodes, load_->node_stride, node);
   return is_recent(known.effective_milli, known.age_ms) ? std::optional(known.effective_milli) : std::nullopt;
+}
+
+/// Nothing before 1.0 is without it, but a host may be older.
+std::optional<std::int64_t> Measured::used_of_node_milli(std::size_t node) const {
+  if (load_ == nullptr || load_->nodes == nullptr || node >= node_count_) return std::nullopt;
+  constexpr std::size_t kWithUsed = offsetof(topolet_node_load, used_milli) + sizeof(topolet_node_load::used_milli);
+  if (load_->node_stride < kWithUsed) return std::nullopt;
+  const auto& known = *TOPOLET_AT(topolet_node_load, load_->nodes, load_->node_stride, node);
+  return is_recent(known.used_milli, known.age_ms) ? std::optional(known.used_milli) : std::nullopt;
 }
 
 }  // namespace topolet::load_policy

@@ -31,6 +31,8 @@ class Measured {
   /// What all online CPUs of a node can do, in thousandths of a CPU, by its position in the topology; nothing if that
   /// is not known.
   std::optional<std::int64_t> effective_milli(std::size_t node) const;
+  /// How much of the CPUs of a node is used, by whomever, in thousandths of a CPU; nothing if that is not known.
+  std::optional<std::int64_t> used_of_node_milli(std::size_t node) const;
 
  private:
   struct Ages {

@@ -29,9 +29,11 @@ struct NodeUse {
   bool is_effective_known = false;
   std::int64_t pool_milli = 0;      ///< what the CPUs of `pool` can do
   std::int64_t measured_milli = 0;  ///< used by all containers that are measured
-  std::int64_t shared_milli = 0;    ///< of that, by those that share CPUs
-  std::int64_t assumed_milli = 0;   ///< of those that share CPUs and are not measured
-  std::size_t unmeasured = 0;       ///< how many these are
+  /// Used of the pool: by the measured containers that share CPUs, and by whomever else, where the node's use is known.
+  std::int64_t shared_milli = 0;
+  /// Of those that share CPUs and are not measured, beyond what is in `shared_milli`.
+  std::int64_t assumed_milli = 0;
+  std::size_t unmeasured = 0;  ///< how many these are
 
   /// What its containers would use if no hypervisor took time from them.
   std::int64_t wanted_milli() const;

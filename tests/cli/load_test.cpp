@@ -67,6 +67,7 @@ LoadResponse two_containers() {
   *load.add_containers() = container("ns/calm/main", 10);
   *load.add_containers() = container("ns/hog/main", 2490);
   load.mutable_containers(0)->set_memory_bytes(std::int64_t{3} << 20);
+  load.mutable_containers(0)->set_memory_high_per_minute(7);
   load.mutable_containers(1)->set_psi_some_permille(300);
   load.mutable_containers(1)->set_is_throttled(true);
   return load;

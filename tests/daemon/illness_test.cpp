@@ -92,6 +92,14 @@ TEST_F(IllnessTest, TellsOfTheDatabaseAndTheConfiguration) {
       << "the notices last";
 }
 
+TEST_F(IllnessTest, TellsThatTheRuntimeRefusesFilesOfCgroups) {
+  engine_.files_refused_because = "no such resource: memory.high";
+  EXPECT_EQ(only().code, "files-refused");
+  EXPECT_EQ(only().severity, Severity::kNotice);
+  EXPECT_EQ(only().subject, "runtime /run/runtime.sock");
+  EXPECT_THAT(only().sentence, HasSubstr("no such resource: memory.high"));
+}
+
 TEST_F(IllnessTest, TellsHowPluginsAre) {
   add_plugin("well");
   add_plugin("late").statistics.late_lately = 1;

@@ -22,7 +22,7 @@ void ConvergeTest::begin(const std::vector<Allocation>& allocations, const std::
   if (transaction_time_) options.transaction_time = [time = *transaction_time_] { return time; };
   committer_ = std::make_unique<Committer>(Committer::Deps{loop_, *store_, options, placer_.rules(), clock, *log_},
                                            std::move(ledger));
-  cpusets_ = std::make_unique<CpusetWriter>(CpusetWriter::Deps{loop_, client_, {}, kernel_.kernel(), *log_});
+  cpusets_ = std::make_unique<CpusetWriter>(CpusetWriter::Deps{loop_, client_, {}, kernel_.kernel(), *log_, clock});
   exits_ = std::make_unique<Exits>(*committer_, *cpusets_);
   mover_ = std::make_unique<Mover>(
       Mover::Deps{loop_, *committer_, *cpusets_, *exits_, std::chrono::seconds(10), clock, *log_});

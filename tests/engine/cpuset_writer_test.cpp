@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include <fstream>
+
 #include "tests/engine/converge_test.hpp"
 
 namespace topolet::engine {
@@ -17,6 +19,10 @@ class CpusetWriterTest : public ConvergeTest {
     runtime_.put("c-a", container_of("a"));
   }
 
+  SharedStringMap::Map files() {
+    const auto& unified = runtime_.container("c-a").resources.unified();
+    return {unified.begin(), unified.end()};
+  }
   WriteResult write(const CpuSet& cpus, const SharedStringMap& files = {}) {
     std::optional<WriteResult> result;
     cpusets_->write("c-a", {cpus, {}, std::nullopt, files},
@@ -93,6 +99,96 @@ TEST_F(CpusetWriterTest, SetsTheCpusWhereTheRuntimeRefusesFilesOfTheCgroup) {
   EXPECT_THAT(runtime_.take_calls(), ElementsAre("UpdateContainerResources refused", "UpdateContainerResources c-a 2"));
   EXPECT_EQ(cpusets_->kernel_cpus("c-a"), CpuSet{2});
   EXPECT_TRUE(cpusets_->refuses_files());
+  EXPECT_THAT(cpusets_->why_files_are_refused(), HasSubstr("memory.high"));
+  EXPECT_EQ(write({3}, {{"memory.high", "4096"}}).kind, WriteResult::Kind::kVerified);
+  EXPECT_THAT(runtime_.take_calls(), ElementsAre("UpdateContainerResources c-a 3")) << "it is known by now";
+}
+
+TEST_F(CpusetWriterTest, ARefusalThatDoesNotLastSaysNothingOfFiles) {
+  runtime_.fail_once("UpdateContainerResources",
+                     {Code::kUnknown, "write /sys/fs/cgroup/unified/c-a/cpuset.cpus: device or resource busy", {}});
+  EXPECT_EQ(write({1}, {{"memory.high", "4096"}}).kind, WriteResult::Kind::kVerified);
+  EXPECT_FALSE(cpusets_->refuses_files());
+  EXPECT_EQ(files().at("memory.high"), "4096");
+}
+
+TEST_F(CpusetWriterTest, FilesThatAreRefusedAgainOnCpusThatWereTakenAreRefused) {
+  runtime_.refuse_files("exit status 1");
+  EXPECT_EQ(write({1}, {{"memory.high", "4096"}}).kind, WriteResult::Kind::kVerified);
+  EXPECT_TRUE(cpusets_->refuses_files());
+  EXPECT_EQ(cpusets_->kernel_cpus("c-a"), CpuSet{1});
+  EXPECT_THAT(cpusets_->why_files_are_refused(), HasSubstr("exit status 1"));
+}
+
+TEST_F(CpusetWriterTest, FilesAreTriedAgainAfterAnHour) {
+  runtime_.refuse_files();
+  write({1}, {{"memory.high", "4096"}});
+  runtime_.refuse_files("");
+  loop_.advance(kFilesRefusedFor - std::chrono::seconds(1));
+  write({2}, {{"memory.high", "4096"}});
+  EXPECT_TRUE(files().empty());
+  loop_.advance(std::chrono::seconds(1));
+  EXPECT_FALSE(cpusets_->refuses_files());
+  EXPECT_EQ(cpusets_->why_files_are_refused(), "");
+  write({1}, {{"memory.high", "4096"}});
+  EXPECT_EQ(files().at("memory.high"), "4096");
+}
+
+/// In a cgroup that bears the container's id, with a memory.high.
+class MemoryHighTest : public CpusetWriterTest {
+ protected:
+  MemoryHighTest() {
+    kernel_.run_in(kProcess, "/kubepods/c-a", {{"memory.high", "max"}, {"cpuset.cpus.effective", "0"}});
+    cpusets_->note_process("c-a", kProcess);
+  }
+  void SetUp() override {
+    cpusets_->mark_memory_high("c-a", 4096);
+    set("4096");
+    if (!cpusets_->marked_memory_high("c-a")) GTEST_SKIP() << "this file system has no attributes";
+  }
+  void set(const std::string& value) { std::ofstream(kernel_.directory_of(kProcess) / "memory.high") << value << '\n'; }
+  std::string high() const {
+    std::string value;
+    std::ifstream(kernel_.directory_of(kProcess) / "memory.high") >> value;
+    return value;
+  }
+
+  static constexpr std::int64_t kProcess = 100 + 'a';
+};
+
+TEST_F(MemoryHighTest, IsKnownAsTopolets) {
+  EXPECT_EQ(cpusets_->marked_memory_high("c-a"), 4096);
+  cpusets_->mark_memory_high("c-a", 8192);
+  EXPECT_EQ(cpusets_->marked_memory_high("c-a"), 4096) << "what is set is known before the next one is";
+  set("8192");
+  EXPECT_EQ(cpusets_->marked_memory_high("c-a"), 8192);
+  cpusets_->mark_memory_high("c-a", 12288);
+  set("4096");
+  EXPECT_EQ(cpusets_->marked_memory_high("c-a"), std::nullopt) << "that was replaced";
+}
+
+TEST_F(MemoryHighTest, OfAnotherHandIsNotTopolets) {
+  set("65536");
+  EXPECT_EQ(cpusets_->marked_memory_high("c-a"), std::nullopt);
+  set("max");
+  EXPECT_EQ(cpusets_->marked_memory_high("c-a"), std::nullopt);
+}
+
+TEST_F(MemoryHighTest, IsLiftedInTheKernelWhereTheRuntimeRefusesFiles) {
+  runtime_.refuse_files();
+  write({1}, {{"memory.high", "8192"}});
+  EXPECT_EQ(high(), "4096") << "it is not to be lifted";
+  write({1}, {{"memory.high", "max"}});
+  EXPECT_EQ(high(), "max");
+  set("65536");
+  write({1}, {{"memory.high", "max"}});
+  EXPECT_EQ(high(), "65536") << "another hand has set that";
+}
+
+TEST_F(MemoryHighTest, IsLiftedAtOnceWhereThatIsRefused) {
+  runtime_.refuse_files("exit status 1");
+  write({1}, {{"memory.high", "max"}});
+  EXPECT_EQ(high(), "max");
 }
 
 TEST_F(CpusetWriterTest, SaysWhyTheRuntimeRefusesMoreThanFiles) {

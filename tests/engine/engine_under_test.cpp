@@ -106,10 +106,12 @@ EngineUnderTest::EngineUnderTest(Deps deps) : log_(make_error_log(errors_)) {
                                                   const placement::PlacementRules& with) {
                                             expect_own_container_left_out(*request);
                                             return decide(*request, with, votes);
-                                          }},
+                                          },
+                                      .load = std::move(deps.load)},
                            .kernel = std::move(deps.kernel),
                            .clock = clock,
                            .log = *log_,
+                           .besteffort_share = std::move(deps.share),
                            .loop = std::make_unique<VirtualLoop>(deps.time)});
   front_ = std::make_unique<cri::CriFront>(cri::CriFront::Deps{*engine_, operations::DemandRules(), *log_});
   const Status started = engine_->start();
@@ -125,6 +127,10 @@ void EngineUnderTest::stop() {
 
 void EngineUnderTest::change_machine(const std::shared_ptr<const topology::Topology>& machine) {
   engine_->change_machine(machine_of(machine));
+}
+
+void EngineUnderTest::release() {
+  engine_->release(false, [](const auto& /*released*/) {});
 }
 
 void EngineUnderTest::verify_cpusets() { engine_->verify_cpusets(); }

@@ -16,6 +16,8 @@
 #include "core/engine/converge/process_cgroups.hpp"
 #include "core/engine/state/allocation.hpp"
 #include "core/fronts/cri/cri_front.hpp"
+#include "core/load/load.hpp"
+#include "core/placement/besteffort_share.hpp"
 #include "core/simulate/recording_store.hpp"
 #include "core/topology/topology.hpp"
 #include "store/store.hpp"
@@ -58,6 +60,8 @@ class EngineUnderTest {
     bool pods_prefer_nodes = false;  ///< a policy keeps them where they would rather be; otherwise there is none
     /// Returns how long the store's next transaction takes; without it all is written at once. See engine::Writer.
     std::function<std::chrono::milliseconds()> transaction_time = {};
+    load::Source load = {};                                  ///< what is measured; empty: nothing
+    std::function<placement::BestEffortShare()> share = {};  ///< how much is for BestEffort containers
   };
   /// Throws if the engine cannot start.
   explicit EngineUnderTest(Deps deps);
@@ -75,6 +79,8 @@ class EngineUnderTest {
   void change_machine(const std::shared_ptr<const topology::Topology>& machine);
   /// The same, so quickly that nobody saw it.
   void verify_cpusets();
+  /// As `topolet release --all` does.
+  void release();
   void read_ledger(std::function<void(const ObservedLedger&)> read_ledger);
 
   /// Returns a fault that it has noticed itself since the last call and that must never happen: that it lost track of

@@ -128,6 +128,7 @@ std::optional<std::string> KillRun::run() {
 }
 
 void KillRun::act() {
+  if (options_.has_load && dice_.permille(150)) change_load();
   const bool acted = options_.hotplug && dice_.permille(10) ? change_cpus()
                      : dice_.permille(70)                   ? exit_some()
                                                             : kubelet_->act();
@@ -146,6 +147,30 @@ bool KillRun::exit_some() {
   if (running.empty()) return false;
   runtime_->exit(dice_.one_of(running), dice_.permille(500) ? 0 : 1);
   return true;
+}
+
+/// Of some containers and nodes something is measured, of others not. Now and then all is taken back.
+void KillRun::change_load() {
+  load::Load load;
+  for (const auto& [id, container] : runtime_->containers()) {
+    if (container.state != RunState::kRunning || dice_.permille(200)) continue;
+    load::ContainerLoad& measured = load.containers[id];
+    measured.cpu_milli = static_cast<std::int64_t>(dice_.below(3000));
+    measured.psi_some_permille = static_cast<std::uint32_t>(dice_.below(1000));
+    measured.age = dice_.up_to(milliseconds(5500));
+  }
+  for (const topology::Node& node : machine_->nodes) {
+    if (dice_.permille(300)) continue;
+    const auto all = static_cast<std::size_t>(1000 * node.cpus.size());
+    load.nodes[node.os_index].effective_milli = static_cast<std::int64_t>(dice_.below(all + 1));
+  }
+  const bool is_measured = dice_.permille(900);
+  trace_.add(is_measured ? "the load changes" : "nothing is measured any more");
+  load_ = is_measured ? std::make_shared<const load::Load>(std::move(load)) : nullptr;
+  if (engine_ && dice_.permille(20)) {
+    trace_.add("released");
+    engine_->release();
+  }
 }
 
 /// Changes the online CPUs. At least half of all CPUs stay online.
@@ -214,6 +239,10 @@ void KillRun::start_daemon() {
                              .kernel = kernel_.kernel(),
                              .makes_room = options_.makes_room,
                              .pods_prefer_nodes = pods_prefer_nodes_};
+  if (options_.has_load) {
+    deps.load = [this] { return load_; };
+    deps.share = [] { return placement::BestEffortShare{.cpus = 65, .pressure = 25, .memory = 50}; };
+  }
   if (is_dense(options_)) deps.transaction_time = [this] { return transaction_time(); };
   engine_ = std::make_unique<EngineUnderTest>(std::move(deps));
 }
@@ -261,6 +290,7 @@ void KillRun::run_until_settled(const std::function<bool()>& unfinished) {
   runtime_->set_faults({});
   if (life_) life_->wire->set_reliable();
   set_offline({});
+  load_ = nullptr;
   constexpr int kMostRounds = 1000;
   for (int round = 0; !failed() && (kubelet_->waits_for_answers() || unfinished()); ++round) {
     if (round == kMostRounds) fault_ = "the kubelet is never done, though nothing fails any more";
@@ -284,8 +314,9 @@ void KillRun::compare() {
   note_own_fault();
   if (failed()) return;
   read_ledger_now([this](const ObservedLedger& ledger) {
-    // Where many share, it may be too crowded there where a container would rather be.
-    const bool has_room = !is_dense(options_);
+    // Where many share, it may be too crowded there where a container would rather be. And who has come back, and had
+    // to leave once more, is not back again for ten minutes; with load that happens.
+    const bool has_room = !is_dense(options_) && !options_.has_load;
     const auto difference = find_inconsistency(ledger, *runtime_,
                                                {.machine = *machine_,
                                                 .pods_prefer_nodes = pods_prefer_nodes_ && has_room,

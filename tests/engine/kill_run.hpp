@@ -34,6 +34,8 @@ class KillRun {
     bool hotplug = false;     ///< CPUs go offline and come back
     bool slow_store = false;  ///< with Pace::kDense: transactions often take longer than those wait who act on them
     bool makes_room = false;  ///< containers with CPUs of their own move, so that others have a better place
+    /// Loads come and go: BestEffort containers give way and get back, of CPUs and of memory, until that is released.
+    bool has_load = false;
     bool trace_to_stderr = false;
   };
   explicit KillRun(Options options);
@@ -58,6 +60,7 @@ class KillRun {
   bool should_be_killed();
   void act();
   bool exit_some();
+  void change_load();
   void send(std::string method, std::string request, RandomKubelet::Answered answered);
   void observe(Milliseconds delay, const std::string& method, std::string response);
   void advance(Milliseconds time);
@@ -85,6 +88,7 @@ class KillRun {
   std::optional<DaemonLife> life_;
   std::unique_ptr<DaemonRuntime> daemon_runtime_;
   std::unique_ptr<EngineUnderTest> engine_;
+  std::shared_ptr<const load::Load> load_;  ///< null: nothing is measured
   std::optional<std::string> fault_;
   std::optional<std::string> minor_fault_;
   std::size_t events_ = 0;

@@ -55,6 +55,7 @@ void expect_no_fault(const KillRun::Options& options) {
   EXPECT_FALSE(fault.has_value()) << "TOPOLET_" << which << "_RUN_SEED=" << options.seed << " TOPOLET_" << which
                                   << "_RUN_EVENTS=" << options.events
                                   << (options.makes_room ? " TOPOLET_RUN_MAKES_ROOM=1" : "")
+                                  << (options.has_load ? " TOPOLET_RUN_HAS_LOAD=1" : "")
                                   << " plays it again: " << *fault;
 }
 
@@ -70,6 +71,13 @@ TEST_P(KillRunOfSeed, LeavesCpusWithWhoHasThemWhileOthersMakeRoom) {
   expect_no_fault(options);
 }
 
+/// Whoever waits for CPUs that BestEffort containers are to leave gets these in the end; nobody else's are touched.
+TEST_P(KillRunOfSeed, LeavesCpusWithWhoHasThemWhileLoadsComeAndGo) {
+  KillRun::Options options = options_of(GetParam(), KillRun::Pace::kCalm);
+  options.has_load = true;
+  expect_no_fault(options);
+}
+
 class DenseRunOfSeed : public ::testing::TestWithParam<std::uint64_t> {};
 
 TEST_P(DenseRunOfSeed, LeavesCpusWithWhoHasThem) { expect_no_fault(options_of(GetParam(), KillRun::Pace::kDense)); }
@@ -79,6 +87,12 @@ TEST_P(DenseRunOfSeed, LeavesCpusWithWhoHasThemWhileOthersMakeRoom) {
   KillRun::Options options = options_of(GetParam(), KillRun::Pace::kDense);
   options.makes_room = true;
   options.kills = GetParam() % 4 == 1;
+  expect_no_fault(options);
+}
+
+TEST_P(DenseRunOfSeed, LeavesCpusWithWhoHasThemWhileLoadsComeAndGo) {
+  KillRun::Options options = options_of(GetParam(), KillRun::Pace::kDense);
+  options.has_load = true;
   expect_no_fault(options);
 }
 
@@ -92,6 +106,7 @@ void play_again(const char* variable, KillRun::Pace pace) {
   KillRun::Options options = options_of(*seed, pace);
   options.trace_to_stderr = true;
   options.makes_room = std::getenv("TOPOLET_RUN_MAKES_ROOM") != nullptr;
+  options.has_load = std::getenv("TOPOLET_RUN_HAS_LOAD") != nullptr;
   if (options.makes_room && pace == KillRun::Pace::kDense) options.kills = *seed % 4 == 1;
   expect_no_fault(options);
 }

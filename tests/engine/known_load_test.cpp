@@ -46,6 +46,12 @@ TEST_F(KnownLoadTest, HasTheOutsidesWordInPlaceOfWhatIsMeasured) {
   EXPECT_EQ(known_load({}, ledger_)->nodes.at(0).effective_milli, 1000) << "where nothing is measured, too";
 }
 
+TEST_F(KnownLoadTest, WhatIsUsedDoesNotBecomeNewByTheOutsidesWord) {
+  measured_.nodes[0].age = seconds(6);
+  tell(0, 1000, "operator");
+  EXPECT_EQ(known_load(source(), ledger_)->nodes.at(0), (load::NodeLoad{.effective_milli = 1000}));
+}
+
 TEST_F(KnownLoadTest, DoesNotTakeWhatItHasMeasuredForTheOutsidesWord) {
   tell(0, 2000, kMeasuredSource);
   EXPECT_EQ(known_load(source(), ledger_)->nodes.at(0).effective_milli, 3000) << "the newest";
@@ -71,7 +77,8 @@ TEST(LoadJson, HasWhatIsKnown) {
   load.cpus[3] = {.effective_milli = 500};
   EXPECT_EQ(to_json(load),
             R"({"containers":{"c-1":{"cpu_milli":1500,"age_ms":1000,"psi_some_permille":20,"memory_bytes":1048576},)"
-            R"("c-2":{"cpu_milli":0,"is_throttled":true}},"nodes":{"1":{"effective_milli":2000}},)"
+            R"("c-2":{"cpu_milli":0,"is_throttled":true}},"nodes":{"1":{"effective_milli":2000,"used_milli":10},)"
+            R"("2":{"used_milli":10}},)"
             R"("cpus":{"3":{"effective_milli":500}}})");
 }
 

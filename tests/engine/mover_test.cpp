@@ -1,7 +1,9 @@
 #include "core/engine/converge/mover.hpp"
 
 #include <gmock/gmock.h>
+#include <sys/xattr.h>
 
+#include "core/engine/converge/memory_high.hpp"
 #include "tests/engine/converge_test.hpp"
 
 namespace topolet::engine {
@@ -54,6 +56,57 @@ TEST_F(MoverTest, KnowsOfADaemonBeforeItWhereContainersAreToBe) {
   loop_.run();
   EXPECT_TRUE(mover_->has_queue("c-b"));
   EXPECT_THAT(runtime_.take_calls(), Contains("UpdateContainerResources c-b 0-7"));
+}
+
+/// In a cgroup that bears its id.
+TEST_F(MoverTest, MarksTheMemoryHighThatItTellsFirst) {
+  Allocation sharing = shared("b");
+  sharing.memory_high = 4096;
+  begin({sharing});
+  runtime_.put("c-b", container_of("b"));
+  kernel_.run_in(runtime_.container("c-b").pid, "/kubepods/besteffort/c-b",
+                 {{"memory.high", "4096"}, {"cpuset.cpus.effective", "0-7"}});
+  commit(event::Restarted{});
+  mover_->open_queue("c-b", std::nullopt);
+  loop_.run();
+  ASSERT_EQ(runtime_.container("c-b").resources.unified().at("memory.high"), "4096");
+  const auto cgroup = cpusets_->cgroup_of("c-b");
+  ASSERT_TRUE(cgroup);
+  if (!mark_memory_high(*cgroup, 4096)) GTEST_SKIP() << "this file system has no attributes";
+  ASSERT_EQ(::removexattr(cgroup->c_str(), kMemoryHighMark), 0);
+  cpusets_->forget("c-b");
+  mover_->verify("c-b");
+  loop_.run();
+  EXPECT_EQ(cpusets_->marked_memory_high("c-b"), 4096) << "though its process was not known before";
+}
+
+TEST_F(MoverTest, MarksTheMemoryHighThatGoesWithAnotherUpdate) {
+  Allocation sharing = shared("b");
+  sharing.memory_high = 4096;
+  begin({sharing});
+  runtime_.put("c-b", container_of("b"));
+  kernel_.run_in(runtime_.container("c-b").pid, "/kubepods/besteffort/c-b",
+                 {{"memory.high", "4096"}, {"cpuset.cpus.effective", "0-7"}});
+  cpusets_->note_process("c-b", runtime_.container("c-b").pid);
+  if (!mark_memory_high(*cpusets_->cgroup_of("c-b"), 8192)) GTEST_SKIP() << "this file system has no attributes";
+  const auto set = mover_->sendable("c-b");
+  ASSERT_TRUE(set);
+  EXPECT_EQ(set->unified.count("memory.high"), 1U);
+  mover_->note_sent("c-b", *set);
+  EXPECT_EQ(cpusets_->marked_memory_high("c-b"), 4096);
+}
+
+TEST_F(MoverTest, SendsNoFilesWhileTheRuntimeRefusesThem) {
+  Allocation sharing = shared("b");
+  sharing.memory_high = 4096;
+  begin({sharing});
+  runtime_.put("c-b", container_of("b"));
+  runtime_.refuse_files();
+  mover_->open_queue("c-b", std::nullopt);
+  loop_.run();
+  ASSERT_TRUE(cpusets_->refuses_files());
+  ASSERT_TRUE(mover_->sendable("c-b"));
+  EXPECT_TRUE(mover_->sendable("c-b")->unified.empty()) << "a kubelet's update would be refused with them";
 }
 
 TEST_F(MoverTest, AwaitsThatTheNeighboursHaveLeft) {

@@ -1,6 +1,8 @@
 // Containers of which the runtime does not tell all: where they run is read from the kernel.
 #include <gmock/gmock.h>
 
+#include "core/engine/converge/memory_high.hpp"
+#include "core/engine/planning/besteffort_memory_planner.hpp"
 #include "tests/engine/reconciler_test.hpp"
 
 namespace topolet::engine {
@@ -92,6 +94,55 @@ TEST_F(ReconcilerTest, AdoptsByTheKernelWhatTheRuntimeDoesNotTell) {
   const Allocation& idle = *committer_->ledger().find_by_container("c3");
   EXPECT_EQ(idle.workload.qos, placement::Qos::kBestEffort);
   EXPECT_EQ(idle.workload.demand, placement::Demand());
+}
+
+/// BestEffort containers with a memory.high, of whose making nobody has told.
+class FoundMemoryHighTest : public ReconcilerTest {
+ protected:
+  void put(std::int64_t pid, const std::string& id) {
+    kernel_.run_in(pid, cgroup_of(id), {{"cpuset.cpus.effective", "0-7"}, {"memory.high", std::to_string(kBytes)}});
+    runtime_.put(id, {.name = id, .pid = pid});
+  }
+  static std::string cgroup_of(const std::string& id) { return "/kubepods/besteffort/pod1/" + id; }
+  void mark(std::int64_t pid) {
+    if (!mark_memory_high(kernel_.directory_of(pid), kBytes)) GTEST_SKIP() << "this file system has no attributes";
+  }
+  const Allocation& found(const std::string& id) const { return *committer_->ledger().find_by_container(id); }
+
+  static constexpr std::int64_t kBytes = 100 << 20;
+};
+
+TEST_F(FoundMemoryHighTest, OfAnEarlierTopoletdIsTakenOver) {
+  begin({});
+  runtime_.put(pod_of("a").sandbox);
+  put(1, "c1");
+  put(2, "c2");
+  mark(1);
+  if (IsSkipped()) return;
+  EXPECT_TRUE(reconcile().has_value());
+  EXPECT_EQ(found("c1").memory_high, kBytes);
+  EXPECT_TRUE(found("c1").adopted);
+  EXPECT_EQ(found("c2").memory_high, 0) << "the kubelet may have set that";
+  const BestEffortMemoryPlanner planner(committer_->ledger(), placer_);
+  const auto lifted = planner.next(std::nullopt, false);
+  ASSERT_TRUE(lifted);
+  commit(*lifted);
+  loop_.run();
+  EXPECT_EQ(runtime_.container("c1").resources.unified().at("memory.high"), "max");
+  EXPECT_EQ(runtime_.container("c2").resources.unified().count("memory.high"), 0U);
+}
+
+TEST_F(FoundMemoryHighTest, IsTakenOverOfOneThatAnOlderDatabaseKnows) {
+  begin({shared("a")}, {pod_of("a")});
+  runtime_.put(pod_of("a").sandbox);
+  runtime_.put("c-a", container_of("a"));
+  const std::int64_t process = runtime_.container("c-a").pid;
+  kernel_.run_in(process, cgroup_of("c-a"),
+                 {{"cpuset.cpus.effective", "0-7"}, {"memory.high", std::to_string(kBytes)}});
+  mark(process);
+  if (IsSkipped()) return;
+  EXPECT_TRUE(reconcile().has_value());
+  EXPECT_EQ(find("a")->memory_high, kBytes);
 }
 
 TEST_F(ReconcilerTest, LeavesWhoIsUnknownWhereItIsAndCallsItNotExclusive) {

@@ -81,9 +81,13 @@ cri::RuntimeResponse ScriptedRuntime::answer(const std::string& method, std::str
     calls_.push_back(method + " failed");
     return *failure->second;
   }
-  if (refuses_files_ && has_files(method, message)) {
+  if (auto once = failures_once_.extract(method)) {
+    calls_.push_back(method + " failed");
+    return once.mapped();
+  }
+  if (!files_refused_.empty() && has_files(method, message)) {
     calls_.push_back(method + " refused");
-    return {Code::kUnknown, "cannot set unified resource memory.high", {}};
+    return {Code::kUnknown, files_refused_, {}};
   }
   calls_.push_back(description_of(method, message));
   const grpc::Status status = memory_.serve(method, message);

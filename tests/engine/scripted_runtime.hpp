@@ -55,8 +55,13 @@ class ScriptedRuntime final : public cri::Runtime {
   void fail(const std::string& method, std::optional<cri::RuntimeResponse> answer) {
     failures_[method] = std::move(answer);
   }
-  /// Updates that name files of a cgroup are refused from now on.
-  void refuse_files() { refuses_files_ = true; }
+  /// Updates that name files of a cgroup are refused with these words from now on, or not any more where there are
+  /// none.
+  void refuse_files(std::string words = "cannot set unified resource memory.high") {
+    files_refused_ = std::move(words);
+  }
+  /// The next call of this method is answered so, once, and nothing is done.
+  void fail_once(const std::string& method, cri::RuntimeResponse answer) { failures_once_[method] = std::move(answer); }
   /// Nothing is answered before release(), which does what was asked for as if it were asked for then.
   void hold() { held_ = true; }
   void release();
@@ -74,7 +79,8 @@ class ScriptedRuntime final : public cri::Runtime {
   std::map<std::string, std::optional<cri::RuntimeResponse>> failures_;
   std::map<std::string, bool> ignores_updates_;
   CpuSet offline_;
-  bool refuses_files_ = false;
+  std::string files_refused_;  ///< empty: they are not
+  std::map<std::string, cri::RuntimeResponse> failures_once_;
   bool held_ = false;
   std::deque<std::function<void()>> waiting_;
   std::vector<std::string> calls_;

@@ -48,7 +48,7 @@ class RandomLedger {
     for (const auto& [key, allocation] : ledger().allocations()) keys.push_back(key);
     const placement::ContainerKey key = dice_.one_of(keys);
     const Allocation& allocation = *ledger().find(key);
-    switch (dice_.below(24)) {
+    switch (dice_.below(26)) {
       case 0:
         return event::CreateRefused{key, {Code::kUnknown, "no"}};
       case 1:
@@ -97,6 +97,11 @@ class RandomLedger {
         return event::MoveWithdrawn{key, "it did not work"};
       case 22:
         return narrow_besteffort();
+      case 23:
+        return share_memory();
+      case 24:
+        if (undo_ || !dice_.permille(300)) return std::nullopt;
+        return event::Released{dice_.permille(500), "released"};
       default:
         return event::CrashHoldExpired{ledger().kept().empty() ? placement::ContainerKey() : ledger().kept().front()};
     }
@@ -108,6 +113,16 @@ class RandomLedger {
       if (dice_.permille(300)) some.insert(cpu);
     }
     return event::BestEffortNarrowed{std::move(some), "", ""};
+  }
+
+  /// With all that have a part, and some that do not, as what they are may have changed.
+  std::optional<Event> share_memory() {
+    event::BestEffortMemoryShared shared;
+    for (const auto& [key, allocation] : ledger().allocations()) {
+      if (allocation.is_managed() && dice_.permille(600))
+        shared.changes.push_back({key, dice_.permille(300) ? kMemoryHighLifted : std::int64_t{1} << dice_.below(40)});
+    }
+    return shared.changes.empty() ? std::nullopt : std::optional<Event>(std::move(shared));
   }
 
   /// Some CPUs, or a share of the pool. Three of the names are those of one pod's containers.

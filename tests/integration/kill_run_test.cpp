@@ -71,7 +71,8 @@ class KillRunWithContainers : public TwoCpuNodeTest {
   }
 
   void serve() {
-    const Status serving = daemon_->start({"--plugins.enable=smt"});
+    const Status serving =
+        daemon_->start({"--plugins.enable=smt", "--plugins.enable=load", "--load.besteffort-memory=50"});
     ASSERT_TRUE(serving.has_value()) << serving.error().message;
   }
 

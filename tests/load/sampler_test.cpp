@@ -189,6 +189,21 @@ TEST_F(SamplerTest, ReadsMemoryEveryTenSeconds) {
   EXPECT_EQ(step().load.containers.at("a").memory_bytes, 9 << 20);
 }
 
+TEST_F(SamplerTest, TellsHowOftenMemoryHighHoldsSomebodyBack) {
+  subjects_.containers = {{"a", 1}};
+  write_usage("a", 0);
+  for (int i = 0; i < 12; ++i) step();
+  EXPECT_FALSE(step().load.containers.at("a").memory_high_per_minute) << "there is no such file";
+  dir_.write("a/memory.events", "low 0\nhigh 5\nmax 7\n");
+  for (int i = 0; i < 10; ++i) step();
+  EXPECT_FALSE(step().load.containers.at("a").memory_high_per_minute) << "it was read once";
+  for (int i = 0; i < 10; ++i) step();
+  EXPECT_EQ(step().load.containers.at("a").memory_high_per_minute, 0U);
+  dir_.write("a/memory.events", "low 0\nhigh 15\nmax 7\n");
+  for (int i = 0; i < 10; ++i) step();
+  EXPECT_EQ(step().load.containers.at("a").memory_high_per_minute, 60U) << "10 in 10 s";
+}
+
 TEST_F(SamplerTest, LetsTheValuesOfAContainerThatVanishesGrowOld) {
   subjects_.containers = {{"a", 1}};
   write_usage("a", 0);

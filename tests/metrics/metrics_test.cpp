@@ -272,9 +272,12 @@ TEST_F(MetricsTest, TellsWhatIsMeasuredWhileItIs) {
   EXPECT_EQ(samples().count("topolet_load_age_seconds"), 0U);
   Moment moment;
   moment.load = LoadFigures{.age_seconds = 1.5, .used_cpus = {{"0", 2.5}}};
+  EXPECT_EQ(samples(moment).count("topolet_memory_high_containers"), 0U);
+  moment.load->held_back_by_memory_high = 2;
   const auto now = samples(moment);
   EXPECT_EQ(now.at("topolet_load_age_seconds"), 1.5);
   EXPECT_EQ(now.at(R"(topolet_used_cpus{numa_node="0"})"), 2.5);
+  EXPECT_EQ(now.at("topolet_memory_high_containers"), 2);
   EXPECT_EQ(now.count(R"(topolet_effective_cpus{numa_node="0"})"), 0U) << "what is not known is not zero";
 }
 

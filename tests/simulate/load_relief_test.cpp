@@ -240,16 +240,16 @@ TEST_F(LoadReliefTest, BestEffortSharesTheMemoryThatIsLeftOver) {
   apply(R"({"op":"create","pod":"a","container":"main","cpu_request_milli":1000,)" + kBytes + "}");
   node_->besteffort("x");
   apply(let_pass(2));
-  EXPECT_EQ(memory_high_of("x"), std::to_string(49151LL << 20)) << "half of 128 GiB less 16, rounded down";
+  EXPECT_EQ(memory_high_of("x"), std::to_string(49152LL << 20)) << "half of 128 GiB less 16";
   EXPECT_EQ(memory_high_of("a"), "");
   node_->besteffort("y");
   apply(let_pass(12));
-  EXPECT_EQ(memory_high_of("x"), std::to_string(24575LL << 20));
-  EXPECT_EQ(memory_high_of("y"), std::to_string(24575LL << 20));
+  EXPECT_EQ(memory_high_of("x"), std::to_string(24576LL << 20));
+  EXPECT_EQ(memory_high_of("y"), std::to_string(24576LL << 20));
   EXPECT_EQ(rows("narrowed"), 3) << "x twice, y once";
   apply(R"({"op":"restart"})");
   apply(let_pass(12));
-  EXPECT_EQ(memory_high_of("x"), std::to_string(24575LL << 20));
+  EXPECT_EQ(memory_high_of("x"), std::to_string(24576LL << 20));
   EXPECT_EQ(rows("narrowed"), 3);
 }
 

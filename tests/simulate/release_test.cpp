@@ -61,7 +61,7 @@ class ReleaseTest : public ::testing::Test {
 TEST_F(ReleaseTest, TakesBackAllButTheCpusets) {
   ASSERT_EQ(own_.size(), 2U);
   ASSERT_EQ(running("x").cpus.size(), 2U);
-  ASSERT_EQ(memory_high("x"), std::to_string(32767LL << 20)) << "half of 64 GiB less 1 MiB, rounded down";
+  ASSERT_EQ(memory_high("x"), std::to_string(32767LL << 20)) << "half of 64 GiB less 1 MiB";
   const OperationResult released = apply(R"({"op":"release"})");
   EXPECT_EQ(released.reason, "2 containers released");
   for (const std::string pod : {"x", "y"}) {
@@ -103,6 +103,29 @@ TEST_F(ReleaseTest, LeavesNewContainersToTheRuntimeThen) {
   apply(R"({"op":"restart"})");
   wait(60);
   EXPECT_EQ(node_->guaranteed("after", 2).cpus.size(), 2U);
+}
+
+TEST_F(ReleaseTest, MakesNobodyExclusiveWhoIsResizedThen) {
+  apply(R"({"op":"release","cpusets":true})");
+  const OperationResult grown =
+      apply(R"({"op":"update","pod":"g","container":"main","cpu_request_milli":3000,"cpu_limit_milli":3000})");
+  EXPECT_EQ(grown.mode, "shared");
+  EXPECT_EQ(running("g").cpus, kAllOfEight);
+  const OperationResult pinned = apply(R"({"op":"update","pod":"g","container":"main","cpuset_cpus":"1-3"})");
+  EXPECT_EQ(pinned.mode, "shared") << "the kubelet's CPUs are followed, and nobody else leaves them";
+  EXPECT_EQ(running("g").cpus, (CpuSet{1, 2, 3}));
+  wait(60);
+  for (const std::string pod : {"a", "x", "y"}) EXPECT_EQ(running(pod).cpus, kAllOfEight) << pod;
+}
+
+/// Whoever is killed has stored what it has decided before it tells anybody.
+TEST_F(ReleaseTest, IsOverAfterAKillToo) {
+  apply(R"({"op":"release","cpusets":true})");
+  apply(R"({"op":"restart"})");
+  EXPECT_EQ(running("g").cpus, kAllOfEight) << "it shares until it is created again";
+  wait(60);
+  EXPECT_EQ(node_->guaranteed("after", 2).cpus.size(), 2U);
+  EXPECT_EQ(running("x").cpus.size(), 2U) << "it gives way again";
 }
 
 TEST_F(ReleaseTest, HealsNobodyThen) {

@@ -28,10 +28,11 @@ bool is_restart(const std::string& line) { return line.rfind(kRestart, 0) == 0; 
 
 class HistoryGenerator {
  public:
-  HistoryGenerator(std::uint64_t seed, CpuSet cpus) : random_(seed), cpus_(std::move(cpus)) {}
+  HistoryGenerator(std::uint64_t seed, CpuSet cpus, bool has_load)
+      : random_(seed), cpus_(std::move(cpus)), has_load_(has_load) {}
 
   Step next() {
-    switch (below(15)) {
+    switch (below(has_load_ ? 19 : 15)) {
       case 0:
         return offline();
       case 1:
@@ -53,6 +54,13 @@ class HistoryGenerator {
       case 10:
       case 11:
         return resize();
+      case 15:
+      case 16:
+        return about("load", fmt::format(R"(,"cpu_milli":{},"psi_some_permille":{})", below(3000), below(1000)), false);
+      case 17:
+        return {fmt::format(R"({{"op":"load","node":0,"effective_milli":{0},"used_milli":{0}}})", below(4000))};
+      case 18:
+        return below(8) == 0 ? Step{R"({"op":"release"})"} : Step{R"({"op":"clock","advance_s":61})"};
       default:
         return new_pod();
     }
@@ -158,6 +166,7 @@ class HistoryGenerator {
 
   std::mt19937_64 random_;
   const CpuSet cpus_;
+  const bool has_load_;
   CpuSet offline_;
   std::map<std::string, Pod> pods_;
   int made_ = 0;
@@ -244,7 +253,8 @@ std::vector<std::string> lines_of(const History& history) {
 }
 
 History make_history(const RestartNode& node, std::uint64_t seed, int steps) {
-  HistoryGenerator chance(seed, SimulatedNode(node.machine, node.flags).snapshot().topology->allowed);
+  const bool has_load = std::find(node.flags.begin(), node.flags.end(), "--plugins.enable=load") != node.flags.end();
+  HistoryGenerator chance(seed, SimulatedNode(node.machine, node.flags).snapshot().topology->allowed, has_load);
   History history;
   while (static_cast<int>(history.size()) < steps) history.push_back(chance.next());
   history.push_back(seed % 2 == 0 ? chance.all_online() : Step{kAtLast});

@@ -303,6 +303,20 @@ std::vector<RestartNode> nodes() {
            kInAnswer}};
 }
 
+/// And those where loads come and go. For how long a node has been pressed nobody remembers, so that a kill may tell.
+std::vector<RestartNode> nodes_with_load() {
+  std::vector<RestartNode> all = nodes();
+  for (const SimulatedFront front : {SimulatedFront::kCri, SimulatedFront::kInAnswer}) {
+    all.push_back({"pack:2 numa:1(memory=16GB) core:2 pu:2",
+                   {"--plugins.enable=numa", "--plugins.enable=load", "--load.besteffort-memory=50"},
+                   front});
+    all.push_back({"pack:2 numa:1(memory=16GB) core:4 pu:1",
+                   {"--plugins.enable=numa", "--plugins.enable=smt", "--plugins.enable=load", "--placement.heal=all"},
+                   front});
+  }
+  return all;
+}
+
 constexpr int kSteps = 20;
 constexpr std::uint64_t kRestarts = 12;
 
@@ -333,7 +347,7 @@ TEST(RestartProperty, ThereIsNoTellingThatTheDaemonWasKilled) {
 /// Whatever the daemon was killed under: each file of a record begins with what its decisions go by.
 TEST(RestartProperty, TheRecordOfADaemonThatWasKilledIsDecidedAlikeAgain) {
   std::size_t decisions = 0;
-  for (const RestartNode& node : nodes()) {
+  for (const RestartNode& node : nodes_with_load()) {
     for (std::uint64_t seed = 1; seed <= static_cast<std::uint64_t>(histories()); ++seed) {
       const History history = make_history(node, seed, kSteps);
       std::mt19937_64 random(seed);
@@ -354,7 +368,7 @@ TEST(RestartProperty, TheRecordOfADaemonThatWasKilledIsDecidedAlikeAgain) {
 /// Killed or not, nobody runs beside one who has CPUs alone, though operations come before what the ones before them
 /// have led to is durable, and before those who must move have moved.
 TEST(RestartProperty, LateWritesLeaveCpusWithWhoHasThem) {
-  for (const RestartNode& node : nodes()) {
+  for (const RestartNode& node : nodes_with_load()) {
     for (std::uint64_t seed = 1; seed <= static_cast<std::uint64_t>(4 * histories()); ++seed) {
       const History history = make_history(node, seed, 2 * kSteps);
       const HistoryResult seen = run_history(node, history, with_late_writes(seed));

@@ -60,6 +60,7 @@ void merge(const cri::LinuxContainerResources& update, cri::LinuxContainerResour
   if (update.memory_limit_in_bytes() != 0) resources.set_memory_limit_in_bytes(update.memory_limit_in_bytes());
   if (!update.cpuset_cpus().empty()) resources.set_cpuset_cpus(update.cpuset_cpus());
   if (!update.cpuset_mems().empty()) resources.set_cpuset_mems(update.cpuset_mems());
+  for (const auto& [file, value] : update.unified()) (*resources.mutable_unified())[file] = value;
 }
 
 nlohmann::json config_json(const cri::ContainerConfig& config) {

@@ -380,6 +380,7 @@ void Reconciler::commit_adopted(event::Adopted adopted, const operations::Contai
         is_told_mems && is_applied(recorded, desired) && deps_.cpusets.check_kernel(recorded.id, desired).has_value();
     deps_.mover.open_queue(recorded.id, is_there ? std::optional(desired) : std::nullopt);
   });
+  take_over_memory_high(key, detail.info.id);
 }
 
 }  // namespace topolet::engine

@@ -33,10 +33,8 @@ void BestEffortRelief::share_cpus(const placement::BestEffortShare& share) {
 }
 
 void BestEffortRelief::share_memory(std::optional<std::uint32_t> percent) {
-  if (percent && !can_share_memory()) percent.reset();
-  std::optional<event::BestEffortMemoryShared> next = deps_.cpusets.refuses_files()
-                                                          ? memory_planner_.forgotten()
-                                                          : memory_planner_.next(percent, may_step(last_memory_step_));
+  if (percent && (deps_.cpusets.refuses_files() || !can_share_memory())) percent.reset();
+  std::optional<event::BestEffortMemoryShared> next = memory_planner_.next(percent, may_step(last_memory_step_));
   if (!next) return;
   last_memory_step_ = deps_.clock.steady();
   deps_.committer.commit(*std::move(next));

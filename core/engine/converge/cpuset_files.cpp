@@ -12,15 +12,6 @@ namespace {
 
 constexpr const char* kCpusFile = "cpuset.cpus";
 
-Status write_line_to(const std::filesystem::path& file, const std::string& text) {
-  errno = 0;
-  std::ofstream out(file);
-  out << text << '\n' << std::flush;
-  if (out) return {};
-  const std::string why = errno == 0 ? "" : ": " + std::generic_category().message(errno);
-  return Error{Code::kInternal, fmt::format("'{}' cannot be written to {}{}", text, file.string(), why)};
-}
-
 }  // namespace
 
 std::vector<std::filesystem::path> child_cgroups(const std::filesystem::path& cgroup) {
@@ -46,16 +37,25 @@ std::optional<CpuSet> read_cpu_list(const std::filesystem::path& file) {
 
 std::optional<CpuSet> read_cpus(const std::filesystem::path& cgroup) { return read_cpu_list(cgroup / kCpusFile); }
 
+Status write_cgroup_file(const std::filesystem::path& file, const std::string& text) {
+  errno = 0;
+  std::ofstream out(file);
+  out << text << '\n' << std::flush;
+  if (out) return {};
+  const std::string why = errno == 0 ? "" : ": " + std::generic_category().message(errno);
+  return Error{Code::kInternal, fmt::format("'{}' cannot be written to {}{}", text, file.string(), why)};
+}
+
 Status write_cpus(const std::filesystem::path& cgroup, const CpuSet& cpus) {
-  return write_line_to(cgroup / kCpusFile, cpus.to_string());
+  return write_cgroup_file(cgroup / kCpusFile, cpus.to_string());
 }
 
 /// In v1 the kernel moves memory only where it is told to; in v2 it always does.
 Status move_memory(const std::filesystem::path& cgroup, const NodeSet& mems, bool is_v1) {
   if (is_v1) {
-    if (Status asked = write_line_to(cgroup / "cpuset.memory_migrate", "1"); !asked) return asked;
+    if (Status asked = write_cgroup_file(cgroup / "cpuset.memory_migrate", "1"); !asked) return asked;
   }
-  return write_line_to(cgroup / "cpuset.mems", mems.to_string());
+  return write_cgroup_file(cgroup / "cpuset.mems", mems.to_string());
 }
 
 }  // namespace topolet::engine

@@ -2,11 +2,16 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cctype>
+#include <string_view>
 #include <utility>
 
 #include "core/base/log.hpp"
 #include "core/engine/converge/cpuset_files.hpp"
+#include "core/engine/converge/memory_high.hpp"
 #include "core/engine/converge/nested_cpusets.hpp"
+#include "core/placement/unified_value.hpp"
 
 namespace topolet::engine {
 namespace {
@@ -15,6 +20,32 @@ namespace {
 bool is_refusal(Code code) {
   return code != Code::kNotFound && code != Code::kUnavailable && code != Code::kDeadlineExceeded &&
          code != Code::kCancelled;
+}
+
+bool is_part_of_name(char character) {
+  return std::isalnum(static_cast<unsigned char>(character)) != 0 || character == '-' || character == '_';
+}
+
+/// Returns true where `text` has `word`, and not within a longer one. A '/' before it may belong to a path.
+bool has_word(std::string_view text, std::string_view word, bool may_follow_slash) {
+  for (std::size_t at = text.find(word); at != std::string_view::npos; at = text.find(word, at + 1)) {
+    const std::size_t end = at + word.size();
+    const bool begins = at == 0 || !(is_part_of_name(text[at - 1]) || (text[at - 1] == '/' && !may_follow_slash));
+    if (begins && (end == text.size() || !is_part_of_name(text[end]))) return true;
+  }
+  return false;
+}
+
+/// Returns true if a refusal is about the files, or about the field of the request that has them.
+bool names_files(std::string_view refusal, const SharedStringMap& files) {
+  if (has_word(refusal, "unified", false)) return true;
+  return std::any_of(files.begin(), files.end(),
+                     [refusal](const auto& file) { return has_word(refusal, file.first, true); });
+}
+
+ContainerCpuset without_files(ContainerCpuset target) {
+  target.unified = {};
+  return target;
 }
 
 }  // namespace
@@ -31,30 +62,78 @@ void CpusetWriter::write(const std::string& container_id, const ContainerCpuset&
   });
 }
 
+void CpusetWriter::update(const std::string& container_id, const ContainerCpuset& target,
+                          std::function<void(Status)> done) {
+  deps_.runtime.update(container_id, target, [this, done = std::move(done)](const Status& status) {
+    deps_.loop.post([status, done] { done(status); });
+  });
+}
+
 void CpusetWriter::tell_runtime(const std::string& container_id, const ContainerCpuset& target,
                                 std::function<void(Status)> done) {
-  deps_.runtime.update(container_id, target,
-                       [this, container_id, target, done = std::move(done)](const Status& status) {
-                         deps_.loop.post([this, container_id, target, status, done] {
-                           if (status || target.unified.empty() || !is_refusal(status.error().code))
-                             return done(status);
-                           tell_without_files(container_id, target, status.error(), done);
-                         });
-                       });
+  if (target.unified.empty()) return update(container_id, target, std::move(done));
+  if (refuses_files()) {
+    lift_in_kernel(container_id, target);
+    return update(container_id, without_files(target), std::move(done));
+  }
+  update(container_id, target, [this, container_id, target, done = std::move(done)](const Status& status) {
+    if (status || !is_refusal(status.error().code)) return done(status);
+    tell_without_files(container_id, target, status.error(), done);
+  });
 }
 
 /// Nobody stays on CPUs that it is to leave because the runtime, or the kernel, refuses a file of its cgroup.
-void CpusetWriter::tell_without_files(const std::string& container_id, ContainerCpuset target, const Error& refused,
-                                      std::function<void(Status)> done) {
-  target.unified = {};
-  tell_runtime(container_id, target, [this, container_id, refused, done = std::move(done)](const Status& status) {
-    if (!status) return done(refused);
-    if (!std::exchange(refuses_files_, true)) {
-      deps_.log.warn("container {}: the runtime takes its CPUs, but not files of its cgroup such as memory.high: {}",
-                     container_id, refused.message);
-    }
-    done(status);
+void CpusetWriter::tell_without_files(const std::string& container_id, const ContainerCpuset& target,
+                                      const Error& refused, std::function<void(Status)> done) {
+  update(container_id, without_files(target),
+         [this, container_id, target, refused, done = std::move(done)](const Status& status) {
+           if (!status) return done(refused);
+           if (!names_files(refused.message, target.unified)) return tell_files_again(container_id, target, done);
+           note_files_refused(container_id, target, refused);
+           done(status);
+         });
+}
+
+/// The runtime may have refused the CPUs, and taken them a moment later: it has them now, and refuses the files or not.
+void CpusetWriter::tell_files_again(const std::string& container_id, const ContainerCpuset& target,
+                                    std::function<void(Status)> done) {
+  update(container_id, target, [this, container_id, target, done = std::move(done)](const Status& status) {
+    if (status || !is_refusal(status.error().code)) return done(status);
+    note_files_refused(container_id, target, status.error());
+    done({});
   });
+}
+
+void CpusetWriter::note_files_refused(const std::string& container_id, const ContainerCpuset& target,
+                                      const Error& refused) {
+  if (!refuses_files()) {
+    deps_.log.warn(
+        "container {}: the runtime takes its CPUs, but not files of its cgroup such as memory.high, which are set for "
+        "nobody in the next hour: {}",
+        container_id, refused.message);
+    refused_ = {refused.message, deps_.clock.steady() + kFilesRefusedFor};
+  }
+  lift_in_kernel(container_id, target);
+}
+
+/// What others have set stays.
+void CpusetWriter::lift_in_kernel(const std::string& container_id, const ContainerCpuset& target) const {
+  const auto high = target.unified.find(std::string(placement::kMemoryHigh));
+  if (high == target.unified.end() || high->second != placement::kNoLimit) return;
+  if (!marked_memory_high(container_id)) return;
+  const Status lifted = lift_memory_high(*cgroup_of(container_id));
+  if (!lifted) deps_.log.warn("container {} keeps its memory.high: {}", container_id, lifted.error().message);
+}
+
+void CpusetWriter::mark_memory_high(const std::string& container_id, std::int64_t bytes) const {
+  const auto cgroup = has_v1_cpusets() ? std::nullopt : cgroup_of(container_id);
+  const Status marked = cgroup ? engine::mark_memory_high(*cgroup, bytes) : Status();
+  if (!marked) deps_.log.debug("container {}: {}", container_id, marked.error().message);
+}
+
+std::optional<std::int64_t> CpusetWriter::marked_memory_high(const std::string& container_id) const {
+  const auto cgroup = has_v1_cpusets() ? std::nullopt : cgroup_of(container_id);
+  return cgroup ? engine::marked_memory_high(*cgroup) : std::nullopt;
 }
 
 /// Writes the cpuset in two steps if the cgroups below have to go to CPUs that the container does not have yet: it gets

@@ -1,6 +1,7 @@
 // Telling the runtime where a container may run, and seeing that it is so.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -10,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/base/clock.hpp"
 #include "core/base/log_fwd.hpp"
 #include "core/base/result.hpp"
 #include "core/engine/converge/process_cgroups.hpp"
@@ -33,6 +35,9 @@ struct WriteResult {
   Error error = {};
 };
 
+/// A runtime that has refused files of cgroups is not told any for so long.
+constexpr std::chrono::hours kFilesRefusedFor{1};
+
 /// Lives and calls back on the loop's thread.
 class CpusetWriter {
  public:
@@ -42,12 +47,14 @@ class CpusetWriter {
     const operations::DemandRules demand_rules;
     ProcessCgroups kernel;
     Log& log;
+    Clock clock = {};
   };
   explicit CpusetWriter(Deps deps) : deps_(std::move(deps)) {}
 
   /// Updates the container and, if it runs, reads its cpuset back from the kernel. An update that the runtime refuses
-  /// is tried without the files of its cgroup (ContainerCpuset::unified), which then stay as they are. Where cgroups
-  /// that the container has made below its own would keep it on its CPUs, they are made to leave these first.
+  /// is tried without the files of its cgroup (ContainerCpuset::unified). If that succeeds, and the refusal names the
+  /// files or the runtime refuses the same again with them, refuses_files() is true from then on. Where cgroups that
+  /// the container has made below its own would keep it on its CPUs, they are made to leave these first.
   void write(const std::string& container_id, const ContainerCpuset& target, std::function<void(WriteResult)> done);
 
   /// The same by the kernel alone, at once, for a container whose cgroup can be seen: its CPUs, and not its memory
@@ -76,8 +83,15 @@ class CpusetWriter {
   /// Returns the cgroup of the container in the hierarchy that has cpusets; none if it cannot be told.
   std::optional<std::filesystem::path> cgroup_of(const std::string& container_id) const;
   bool has_v1_cpusets() const;
-  /// The runtime has refused an update that it has taken without files of the container's cgroup.
-  bool refuses_files() const { return refuses_files_; }
+  /// Returns true for kFilesRefusedFor after the runtime has refused files of a container's cgroup. Updates have none
+  /// meanwhile, and a memory.high of topolet's that is to be lifted is lifted in the kernel, where that can be seen.
+  bool refuses_files() const { return refused_ && deps_.clock.steady() < refused_->until; }
+  /// Returns what the runtime said; empty unless refuses_files().
+  std::string why_files_are_refused() const { return refuses_files() ? refused_->why : std::string(); }
+  /// Notes that topolet is about to have memory.high of the container set to so many bytes; see mark_memory_high().
+  void mark_memory_high(const std::string& container_id, std::int64_t bytes) const;
+  /// Returns the memory.high of the container, in bytes, if topolet has set it, in an earlier run, too; none otherwise.
+  std::optional<std::int64_t> marked_memory_high(const std::string& container_id) const;
   /// Returns how much memory the container has on these nodes, in bytes; none if the kernel does not tell.
   std::optional<std::int64_t> memory_on(const std::string& container_id, const NodeSet& nodes) const;
   /// The paths of the cgroups of that process; none if there is none to be asked, or it is in no cgroup but the root.
@@ -106,15 +120,24 @@ class CpusetWriter {
                        const std::filesystem::path& cgroup, const CpuSet& before,
                        std::function<void(WriteResult)> done);
   void tell_runtime(const std::string& container_id, const ContainerCpuset& target, std::function<void(Status)> done);
-  void tell_without_files(const std::string& container_id, ContainerCpuset target, const Error& refused,
+  void tell_without_files(const std::string& container_id, const ContainerCpuset& target, const Error& refused,
                           std::function<void(Status)> done);
+  void tell_files_again(const std::string& container_id, const ContainerCpuset& target,
+                        std::function<void(Status)> done);
+  void update(const std::string& container_id, const ContainerCpuset& target, std::function<void(Status)> done);
+  void note_files_refused(const std::string& container_id, const ContainerCpuset& target, const Error& refused);
+  void lift_in_kernel(const std::string& container_id, const ContainerCpuset& target) const;
   void written(const std::string& container_id, const ContainerCpuset& target, const Status& status,
                const std::function<void(WriteResult)>& done);
   WriteResult verify_written(const std::string& container_id, const ContainerCpuset& target) const;
 
   Deps deps_;
   std::unordered_map<std::string, std::int64_t> pids_;
-  bool refuses_files_ = false;
+  struct Refused {
+    std::string why;
+    std::chrono::steady_clock::time_point until;
+  };
+  std::optional<Refused> refused_;
 };
 
 }  // namespace topolet::engine

@@ -68,12 +68,21 @@ void Mover::open_created(const std::string& container_id, const ContainerCpuset&
 
 std::optional<ContainerCpuset> Mover::sendable(const std::string& container_id) const {
   const auto wanted = desired_.find(container_id);
-  return wanted == desired_.end() ? std::nullopt : sendable(container_id, wanted->second);
+  std::optional<ContainerCpuset> set = wanted == desired_.end() ? std::nullopt : sendable(container_id, wanted->second);
+  if (set && deps_.cpusets.refuses_files()) set->unified = {};
+  return set;
 }
 
 std::optional<ContainerCpuset> Mover::sendable(const std::string& container_id, const ContainerCpuset& durable) const {
   const Allocation* now = deps_.committer.ledger().find_by_container(container_id);
   return now == nullptr ? std::nullopt : agreed_cpuset(durable, *now);
+}
+
+void Mover::note_sent(const std::string& container_id, const ContainerCpuset& set) {
+  footprints_.add(container_id, set.cpus);
+  overrule_watch_.note_sent(container_id, set.cpus);
+  const Allocation* allocation = deps_.committer.ledger().find_by_container(container_id);
+  if (allocation != nullptr) mark_memory_high(*allocation, set);
 }
 
 void Mover::on_durable(const Transition& transition) {
@@ -172,10 +181,20 @@ void Mover::apply(const std::string& container_id, const ContainerCpuset& target
   overrule_watch_.note_told(*allocation, target);
   stuck_watch_.note_told(container_id, target);
   footprints_.add(container_id, target.cpus);
+  mark_memory_high(*allocation, target);
   deps_.cpusets.write(container_id, target,
                       [this, container_id, target, done = std::move(done)](const WriteResult& result) {
                         on_cpuset_written(container_id, target, result, done);
                       });
+}
+
+/// The container is told its part of the memory that is left over.
+void Mover::mark_memory_high(const Allocation& allocation, const ContainerCpuset& told) const {
+  const std::string file(placement::kMemoryHigh);
+  const auto high = told.unified.find(file);
+  if (high == told.unified.end() || allocation.memory_high == 0 || allocation.unified.count(file) != 0) return;
+  if (const auto bytes = placement::parse_bytes(high->second))
+    deps_.cpusets.mark_memory_high(allocation.container_id, *bytes);
 }
 
 /// None of the CPUs that it is to have may be used. One that is still to be started must not start with others.
@@ -217,6 +236,7 @@ void Mover::on_cpuset_written(const std::string& container_id, const ContainerCp
       if (allocation->phase == Phase::kStarting) deps_.committer.commit(event::StartRefused{key});
       break;
     case WriteResult::Kind::kVerified: {
+      mark_memory_high(*allocation, target);  // its cgroup may not have been known before
       if (const auto left = late_update_time(container_id, target.cpus); left.count() > 0) {
         return done({ApplyResult::Kind::kUnverified,
                      {Code::kUnavailable, "an update that was sent before topoletd was restarted may still come"},

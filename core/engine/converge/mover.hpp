@@ -67,7 +67,7 @@ class Mover final : public Observer {
   void open_created(const std::string& container_id, const ContainerCpuset& sent);
   bool has_queue(const std::string& container_id) const { return queues_.has(container_id); }
   /// Returns the set that the container may be told now, by the last durable transition and the ledger of now: see
-  /// agreed_cpuset().
+  /// agreed_cpuset(). Without files of its cgroup while the runtime refuses these.
   std::optional<ContainerCpuset> sendable(const std::string& container_id) const;
   /// Returns the CPUs that the container may be using, as far as it was told: empty if it has been told nothing.
   CpuSet footprint(const std::string& container_id) const { return footprints_.of(container_id); }
@@ -79,10 +79,7 @@ class Mover final : public Observer {
   /// Returns how much longer such an update may come; not above 0: it does not.
   std::chrono::milliseconds late_update_time(const std::string& container_id) const;
   /// Somebody else's operation sends the container a set, which sendable() has returned just now.
-  void note_sent(const std::string& container_id, const ContainerCpuset& set) {
-    footprints_.add(container_id, set.cpus);
-    overrule_watch_.note_sent(container_id, set.cpus);
-  }
+  void note_sent(const std::string& container_id, const ContainerCpuset& set);
 
   // A front of the kind Neighbours::kInAnswer tells those who have to leave the CPUs of a new container with the answer
   // to its create. The mover tells them nothing from begin to end, which come once each; then it sees that they have
@@ -207,6 +204,7 @@ class Mover final : public Observer {
   void await_neighbours_until(placement::ContainerKey key, Patience patience, Done done);
   void give_up_on_neighbours(const placement::ContainerKey& key, const Patience& patience);
   std::string narrowed_text(const std::string& container_id, const ContainerCpuset& target) const;
+  void mark_memory_high(const Allocation& allocation, const ContainerCpuset& told) const;
   ApplyResult leave_to_kernel(const Allocation& allocation, const ContainerCpuset& target) const;
   ApplyResult note_failed(const Allocation& allocation, const ContainerCpuset& target, const Error& error);
   void try_stuck(const std::string& container_id, const ContainerQueues::OperationDone& done);

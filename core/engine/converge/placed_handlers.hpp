@@ -35,6 +35,8 @@ class PlacedHandlers {
 
   /// No container is placed any more, whatever its handler. `why`: for people.
   void stop_placing(std::string why) { why_none_ = std::move(why); }
+  /// Returns why none is placed, whatever its handler; empty if some are.
+  const std::string& why_none() const { return why_none_; }
 
  private:
   bool has_no_cgroups(const std::string& handler) const;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/base/log.hpp"
+#include "core/placement/reason_codes.hpp"
 
 namespace topolet::engine {
 namespace {
@@ -278,6 +279,7 @@ void Reconciler::open_known(const PassPtr& pass, const operations::ContainerDeta
     return adopt_exclusively(pass, detail, own.workload, runs_on);
   }
   if (runs) deps_.committer.commit(event::StartConfirmed{key});
+  take_over_memory_high(key, container_id);
   if (own.squeeze == Squeeze::kLeftToKernel) return pass->open_queues.push_back(open_unverified);
   const CpuSet observed = runs_on | detail.spec_cpus;
   const Recorded recorded(detail);
@@ -310,6 +312,19 @@ void Reconciler::open_known(const PassPtr& pass, const operations::ContainerDeta
                                         own.overruled || is_put ? "" : why});
   if (!is_first) deps_.mover.check_in_kernel(container_id);
   pass->open_queues.push_back(open_unverified);
+}
+
+/// A topoletd whose database is lost, or older, does not know of the memory.high that an earlier one has set.
+void Reconciler::take_over_memory_high(const placement::ContainerKey& key, const std::string& container_id) {
+  const Allocation* known = deps_.committer.ledger().find(key);
+  if (known == nullptr || known->memory_high != 0) return;
+  const auto bytes = deps_.cpusets.marked_memory_high(container_id);
+  if (!bytes) return;
+  deps_.committer.commit(event::BestEffortMemoryShared{{{key, *bytes}},
+                                                       fmt::format("an earlier topoletd has set its memory.high to {} "
+                                                                   "bytes",
+                                                                   *bytes),
+                                                       placement::reason_code::kBestEffortMemory});
 }
 
 /// Returns true if the container was told `desired`, as far as can be seen. If the runtime does not tell its record,

@@ -146,6 +146,7 @@ class Reconciler {
   Plan plan_shared(const operations::ContainerDetail& detail, const placement::Workload& workload,
                    const CpuSet& runs_on) const;
   void commit_adopted(event::Adopted adopted, const operations::ContainerDetail& detail);
+  void take_over_memory_high(const placement::ContainerKey& key, const std::string& container_id);
   void end(const Status& status);
 
   const Deps deps_;

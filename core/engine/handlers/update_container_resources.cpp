@@ -7,6 +7,7 @@
 #include "core/engine/planning/memory_growth.hpp"
 #include "core/engine/planning/resize.hpp"
 #include "core/placement/exclusive_claim.hpp"
+#include "core/placement/reason_codes.hpp"
 
 namespace topolet::engine {
 
@@ -104,9 +105,20 @@ Event UpdateContainerResources::follow_kubelet(const placement::Workload& reques
   Placer::Constraints constraints;
   constraints.occasion = placement::Occasion::kResize;
   Plan plan = deps_.placer.plan(deps_.ledger(), requested, constraints);
+  if (const std::string& why = deps_.placed_handlers.why_none(); !why.empty()) share(why, requested, plan.decision);
   const AuditEvent audit_event = plan.decision.conflict ? AuditEvent::kConflict : AuditEvent::kReplaced;
   if (requested.kubelet_mems.empty()) retain_memory_nodes(before_, deps_.placer.rules(), plan.decision.placement);
   return event::Moved{requested, std::move(plan), audit_event};
+}
+
+/// While nobody is placed, nobody has CPUs alone that others would have to leave. It runs where the kubelet says.
+void UpdateContainerResources::share(const std::string& why, const placement::Workload& requested,
+                                     placement::Decision& decision) const {
+  if (decision.placement.mode != placement::Mode::kExclusive) return;
+  decision.placement.mode = placement::shared_mode(requested, deps_.placer.rules());
+  decision.within = decision.placement.cpus;
+  decision.reason += "; it shares them: " + why;
+  decision.reason_code = placement::reason_code::kKubeletBound;
 }
 
 void UpdateContainerResources::deny(const placement::Workload& requested, placement::Decision decision) {

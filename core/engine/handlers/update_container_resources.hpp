@@ -26,6 +26,7 @@ class UpdateContainerResources : public std::enable_shared_from_this<UpdateConta
   void decide(const Allocation& with_environment);
   std::optional<Event> choose_event(const Allocation& before);
   Event follow_kubelet(const placement::Workload& requested) const;
+  void share(const std::string& why, const placement::Workload& requested, placement::Decision& decision) const;
   bool joins_pool_in_place(const Event& event) const;
   void deny(const placement::Workload& requested, placement::Decision decision);
   bool gains_nothing() const;

@@ -15,6 +15,11 @@ namespace code = placement::reason_code;
 
 constexpr std::int64_t kMiB = std::int64_t{1} << 20;
 
+/// Rounded down, without overflow for any number of bytes.
+std::int64_t percent_of(std::int64_t bytes, std::int64_t percent) {
+  return bytes / 100 * percent + bytes % 100 * percent / 100;
+}
+
 /// It has none yet, or one that differs by a twentieth or more.
 bool is_worth_telling(std::int64_t has, std::int64_t next) {
   return has <= 0 || std::max(has, next) - std::min(has, next) >= std::max<std::int64_t>(has / 20, 1);
@@ -48,23 +53,15 @@ std::optional<event::BestEffortMemoryShared> BestEffortMemoryPlanner::lifted(boo
   return back.changes.empty() ? std::nullopt : std::optional(std::move(back));
 }
 
-std::optional<event::BestEffortMemoryShared> BestEffortMemoryPlanner::forgotten() const {
-  event::BestEffortMemoryShared forgotten{{}, "the runtime refuses to set memory.high", code::kBestEffortMemoryFreed};
-  for (const auto& [key, allocation] : ledger_.allocations()) {
-    if (allocation.memory_high != 0 && allocation.is_managed()) forgotten.changes.push_back({key, 0});
-  }
-  return forgotten.changes.empty() ? std::nullopt : std::optional(std::move(forgotten));
-}
-
 std::optional<event::BestEffortMemoryShared> BestEffortMemoryPlanner::shared(std::uint32_t percent) const {
   const std::optional<std::int64_t> all = memory_of(*placer_.topology());
   std::vector<const Allocation*> sharing;
   for (const auto& [key, allocation] : ledger_.allocations()) {
-    if (allocation.shares_memory()) sharing.push_back(&allocation);
+    if (allocation.shares_memory() && allocation.phase == Phase::kRunning) sharing.push_back(&allocation);
   }
   if (!all || sharing.empty()) return std::nullopt;
   const std::int64_t others = requested_by_others();
-  const std::int64_t left = std::max<std::int64_t>(0, *all / 100 * percent - others);
+  const std::int64_t left = std::max<std::int64_t>(0, percent_of(*all, percent) - others);
   const std::int64_t part = std::max(left / static_cast<std::int64_t>(sharing.size()) / kMiB * kMiB, kLeastMemoryHigh);
   event::BestEffortMemoryShared next{
       {},

@@ -14,8 +14,8 @@ namespace topolet::engine {
 constexpr std::int64_t kLeastMemoryHigh = std::int64_t{64} << 20;
 
 /// Plans for the current state of `ledger` and `placer`, which must outlive it. What is left over is `percent` of the
-/// machine's memory, less what all others have requested; each BestEffort container may use an equal part of it, in
-/// whole MiB.
+/// machine's memory, less what all others have requested; each BestEffort container that runs may use an equal part of
+/// it, in whole MiB.
 class BestEffortMemoryPlanner {
  public:
   BestEffortMemoryPlanner(const Ledger& ledger, const Placer& placer) : ledger_(ledger), placer_(placer) {}
@@ -24,9 +24,6 @@ class BestEffortMemoryPlanner {
   /// `may_step`: the last step was long enough ago; without, only what is taken back is planned. A part that has
   /// changed by less than a twentieth stays as it is.
   std::optional<event::BestEffortMemoryShared> next(std::optional<std::uint32_t> percent, bool may_step) const;
-  /// Returns the step after which they are told nothing of their memory any more; nothing if they are not. For a
-  /// runtime that refuses to be told.
-  std::optional<event::BestEffortMemoryShared> forgotten() const;
 
  private:
   std::optional<event::BestEffortMemoryShared> lifted(bool of_all) const;

@@ -17,6 +17,8 @@ std::shared_ptr<const load::Load> with_told_capacities(std::shared_ptr<const loa
   for (const auto& [node, reported] : capacities) {
     if (is_measured(reported)) continue;
     load::NodeLoad& of_node = known->nodes[node];
+    // Nobody has told that.
+    if (of_node.age > load::kLongestAge) of_node.used_milli.reset();
     of_node.effective_milli = reported.milli;
     of_node.age = {};
   }

@@ -243,7 +243,8 @@ struct Allocation {
            is_movable_in_pool() && !overruled && !is_tied;
   }
   /// It shares what is left over of the machine's memory: it requests none, and nobody but topolet bounds it. What the
-  /// request of a container that was found has set is not known.
+  /// request of a container that was found has set is not known, so that a memory.high of an earlier topoletd is
+  /// lifted.
   bool shares_memory() const {
     return workload.qos == placement::Qos::kBestEffort && is_managed() && !adopted &&
            workload.kubelet_unified.count(std::string(placement::kMemoryHigh)) == 0;

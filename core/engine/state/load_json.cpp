@@ -21,11 +21,16 @@ LoadJson json_of_container(const load::ContainerLoad& load) {
   return json;
 }
 
+/// Policies see of a node how much of it is used, and not of a CPU.
+void add_use(LoadJson& json, const load::NodeLoad& load) { add_load_value(json, "used_milli", load.used_milli); }
+void add_use(LoadJson& /*json*/, const load::CpuLoad& /*load*/) {}
+
 /// Of a node or a CPU; empty where nothing is known.
 template <class CpusLoad>
 LoadJson json_of_cpus(const CpusLoad& load) {
   LoadJson json = LoadJson::object();
   add_load_value(json, "effective_milli", load.effective_milli);
+  add_use(json, load);
   if (!json.empty() && load.age.count() != 0) json["age_ms"] = load.age.count();
   return json;
 }

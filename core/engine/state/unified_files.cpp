@@ -8,12 +8,15 @@ namespace topolet::engine {
 
 namespace {
 
-/// With the container's part of the memory that is left over, unless policies have said how much it may use.
+/// With the container's part of the memory that is left over, unless policies have said how much it may use. Nobody
+/// tells what the request of a container that was found has set: of its files topolet tells none but a memory.high that
+/// it knows for its own.
 SharedStringMap with_memory_share(const Allocation& allocation) {
   const std::string file(placement::kMemoryHigh);
-  if (allocation.memory_high == 0 || allocation.unified.count(file) != 0) return allocation.unified;
+  const SharedStringMap by_policies = allocation.adopted ? SharedStringMap() : allocation.unified;
+  if (allocation.memory_high == 0 || by_policies.count(file) != 0) return by_policies;
   const bool is_lifted = allocation.memory_high == kMemoryHighLifted;
-  return with_files(allocation.unified,
+  return with_files(by_policies,
                     {{file, is_lifted ? std::string(placement::kNoLimit) : std::to_string(allocation.memory_high)}});
 }
 
@@ -27,9 +30,8 @@ SharedStringMap with_files(const SharedStringMap& files, const SharedStringMap& 
 }
 
 SharedStringMap unified_to_tell(const Allocation& allocation) {
-  // Nobody tells what the request of a container that was found has set.
   const SharedStringMap wanted = with_memory_share(allocation);
-  if (wanted.empty() || allocation.adopted) return {};
+  if (wanted.empty()) return {};
   const placement::Workload& workload = allocation.workload;
   SharedStringMap::Map told;
   for (const auto& [file, value] : wanted) {

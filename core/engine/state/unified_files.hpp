@@ -10,8 +10,8 @@ namespace topolet::engine {
 SharedStringMap with_files(const SharedStringMap& files, const SharedStringMap& others);
 
 /// Returns those that policies have set, and the part of the memory left over that the container has, but for those
-/// that the kubelet sets itself, or may have set where the container was found, and a memory.high above the memory
-/// limit, which a resize may have lowered.
+/// that the kubelet sets itself, those of policies where the container was found, as the kubelet may have set them, and
+/// a memory.high above the memory limit, which a resize may have lowered.
 SharedStringMap unified_to_tell(const Allocation& allocation);
 
 }  // namespace topolet::engine

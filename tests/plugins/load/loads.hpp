@@ -7,10 +7,11 @@
 
 namespace topolet::load_policy {
 
-/// What the CPUs of a node can do, and how old that is.
+/// What the CPUs of a node can do, how old that is, and how much of them is used.
 struct NodeCapacity {
   std::int64_t effective_milli;
   std::int64_t age_ms;
+  std::int64_t used_milli = -1;
 };
 
 /// Of a machine and the containers of a ledger, in their order.
@@ -18,7 +19,7 @@ class Loads {
  public:
   Loads(const std::vector<NodeCapacity>& nodes, std::vector<topolet_entry_load> entries, std::int64_t measured_ms = -1)
       : entries_(std::move(entries)) {
-    for (const NodeCapacity& node : nodes) nodes_.push_back({node.effective_milli, node.age_ms, -1});
+    for (const NodeCapacity& node : nodes) nodes_.push_back({node.effective_milli, node.age_ms, node.used_milli});
     view_.struct_size = sizeof(view_);
     view_.nodes = nodes_.empty() ? nullptr : nodes_.data();
     view_.entries = entries_.empty() ? nullptr : entries_.data();

@@ -99,6 +99,32 @@ TEST_F(LoadPolicyTest, CountsWhatTheCpusCanDo) {
   EXPECT_EQ(said.at(0).reason, "1.00 of 2.00 shared CPUs here are used");
 }
 
+TEST_F(LoadPolicyTest, CountsWhatOthersThanContainersUse) {
+  const Loads loads({{4000, 0, 2000}, {4000, 0, 900}}, {used(1000), used(1000)});
+  const std::vector<Said> said = score(&loads.view());
+  EXPECT_EQ(said.at(0).score, -9) << "processes of the system use a CPU of node 0";
+  EXPECT_EQ(said.at(0).reason, "2.00 of 4.00 shared CPUs here are used");
+  EXPECT_EQ(said.at(1).score, -6) << "the container of node 1 uses more than was seen of the node";
+  const Loads old({{4000, 5001, 2000}, {4000, 0, 900}}, {used(1000), used(1000)});
+  EXPECT_EQ(score(&old.view()).at(0).kind, TOPOLET_VERDICT_ABSTAIN);
+}
+
+TEST_F(LoadPolicyTest, CountsNoneOfThePoolThatWhoHasCpusAloneUses) {
+  ledger_.place_exclusive({.pod_uid = "own"}, set_of({0, 1})).entry_flags(TOPOLET_ENTRY_STARTED);
+  const Loads loads({{4000, 0, 3500}, {4000, 0}}, {used(500), used(0), used(2000)});
+  EXPECT_EQ(score(&loads.view()).at(0).reason, "1.50 of 2.00 shared CPUs here are used");
+  const Loads unknown({{4000, 0, 3500}, {4000, 0}}, {used(500), used(0), not_measured()});
+  EXPECT_EQ(score(&unknown.view()).at(0).reason, "0.50 of 2.00 shared CPUs here are used")
+      << "nobody knows how much of it is the exclusive container's";
+}
+
+TEST_F(LoadPolicyTest, OneThatIsNotMeasuredIsPartOfWhatIsUsedOfItsNode) {
+  ledger_.place_shared({.pod_uid = "c", .cpu_request_milli = 2000}, set_of({4, 5, 6, 7}));
+  const Loads loads({{4000, 0, 0}, {4000, 0, 1500}}, {used(0), used(0), not_measured()});
+  EXPECT_EQ(score(&loads.view()).at(1).reason,
+            "2.00 of 4.00 shared CPUs here are used, 0.50 of it by 1 container not measured yet");
+}
+
 TEST_F(LoadPolicyTest, TakesAContainerThatIsNotMeasuredForWhatItRequests) {
   ledger_.place_shared({.pod_uid = "c", .cpu_request_milli = 2000}, set_of({4, 5, 6, 7}));
   ledger_.place_shared({.pod_uid = "d", .qos = TOPOLET_QOS_BESTEFFORT}, set_of({0, 1, 2, 3}));
