@@ -24,6 +24,7 @@
 #include "core/machine/machine.hpp"
 #include "core/placement/candidates.hpp"
 #include "core/placement/decide.hpp"
+#include "core/plugin/guard/crash_mark.hpp"
 #include "core/plugin/host/loaded_config.hpp"
 #include "core/simulate/kubelet.hpp"
 #include "core/simulate/simulated_daemon.hpp"
@@ -367,6 +368,8 @@ void measure_machine(const MachineShape& shape, const Arguments& arguments) {
 }  // namespace topolet::bench
 
 int main(int argc, char** argv) {
+  // As in topoletd: without, what plugins are lent is compared after each call.
+  topolet::plugin::record_crashes_to(-1, "large_machines");
   try {
     const auto arguments = topolet::bench::read_arguments(argc, argv);
     if (!arguments) return 0;

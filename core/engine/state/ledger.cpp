@@ -21,6 +21,10 @@ bool is_shown_alike(const Allocation& a, const Allocation& b) {
          a.workload == b.workload;
 }
 
+bool has_kubelet_cpus(const Allocation& allocation) {
+  return !allocation.workload.kubelet_cpus.empty() && allocation.placement.mode != placement::Mode::kForeign;
+}
+
 bool leaves_pool_cpus(const Allocation& allocation) {
   return allocation.shares_pool_row && !allocation.vacating.empty();
 }
@@ -203,12 +207,6 @@ CpuSet Ledger::dedicated_to_others(const placement::ContainerKey& key) const {
   return held;
 }
 
-bool Ledger::kubelet_hands_out_cpusets() const {
-  return std::any_of(allocations_.begin(), allocations_.end(), [](const auto& entry) {
-    return !entry.second.workload.kubelet_cpus.empty() && entry.second.placement.mode != placement::Mode::kForeign;
-  });
-}
-
 std::vector<placement::ContainerKey> Ledger::neighbours_blocking(const placement::ContainerKey& key) const {
   std::vector<placement::ContainerKey> keys;
   const Allocation* allocation = find(key);
@@ -251,6 +249,7 @@ void Ledger::count(const Allocation& allocation, bool is_there) {
   const auto count_in = [is_there](std::size_t& counter) { counter = is_there ? counter + 1 : counter - 1; };
   if (is_stray(allocation)) count_in(strays_);
   if (!allocation.barred_cpus().empty()) count_in(unmovable_);
+  if (has_kubelet_cpus(allocation)) count_in(with_kubelet_cpus_);
   if (leaves_pool_cpus(allocation)) count_in(leaving_pool_cpus_);
 }
 
@@ -262,11 +261,10 @@ void Ledger::forget_container(const Allocation& allocation) {
 void Ledger::put(Allocation allocation) {
   const auto [held, is_new] = allocations_.try_emplace(allocation.workload.key);
   Allocation& before = held->second;
-  std::shared_ptr<const placement::LedgerEntry>& shown = entries_[held->first];
-  if (is_new || !is_shown_alike(before, allocation)) {
-    std::shared_ptr<const placement::LedgerEntry> entry = entry_of(allocation);
-    // Whoever shows a container to policies copies it anew where the entry is another one.
-    if (is_new || *shown != *entry) shown = std::move(entry);
+  if (is_new) {
+    shown_.insert(shown_at(held->first), entry_of(allocation));
+  } else if (!is_shown_alike(before, allocation)) {
+    show(entry_of(allocation));
   }
   if (!is_new) count(before, false);
   if (!is_new && before.container_id != allocation.container_id) forget_container(before);
@@ -281,7 +279,7 @@ void Ledger::erase(const placement::ContainerKey& key) {
   if (found == allocations_.end()) return;
   count(found->second, false);
   forget_container(found->second);
-  entries_.erase(key);
+  shown_.erase(shown_at(key));
   allocations_.erase(found);
 }
 
@@ -336,9 +334,10 @@ Ledger Ledger::for_plan() const {
   copy.topology_ = topology_;
   copy.setup_ = setup_;
   copy.allocations_ = allocations_;
-  copy.entries_ = entries_;
+  copy.shown_ = shown_;
   copy.strays_ = strays_;
   copy.unmovable_ = unmovable_;
+  copy.with_kubelet_cpus_ = with_kubelet_cpus_;
   copy.leaving_pool_cpus_ = leaving_pool_cpus_;
   copy.pods_of_ = this;
   copy.reported_capacities_ = reported_capacities_;

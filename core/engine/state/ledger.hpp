@@ -100,13 +100,13 @@ class Ledger {
   /// another, whose entry in `view` then has none. See placement::booked_demands().
   void book_together(placement::Workload& asked, placement::LedgerSnapshot& view) const;
   /// Returns the demand that is booked for a container of the ledger.
-  const placement::Demand& booked_demand(const placement::ContainerKey& key) const { return entries_.at(key)->demand; }
+  const placement::Demand& booked_demand(const placement::ContainerKey& key) const { return (*shown_at(key))->demand; }
 
   /// Returns the CPUs that others have alone, also those that they have not left yet.
   CpuSet dedicated_to_others(const placement::ContainerKey& key) const;
 
   /// True while some container's set came from the kubelet.
-  bool kubelet_hands_out_cpusets() const;
+  bool kubelet_hands_out_cpusets() const { return with_kubelet_cpus_ > 0; }
 
   /// Containers that may still run on CPUs which the one of `key` is to have alone. Nothing of it may run before they
   /// have left.
@@ -140,7 +140,12 @@ class Ledger {
   static CpuSet pool_of(const CpuInventory& inventory, const CpuSet& exclusive, const CpuSet& withheld);
 
  private:
-  static std::shared_ptr<const placement::LedgerEntry> entry_of(const Allocation& allocation);
+  using Shown = std::vector<placement::LedgerEntries::Shared>;
+
+  static placement::LedgerEntries::Shared entry_of(const Allocation& allocation);
+  /// Returns where the entry of this key is, or would be.
+  Shown::const_iterator shown_at(const placement::ContainerKey& key) const;
+  void show(placement::LedgerEntries::Shared entry);
   std::vector<const placement::Workload*> workloads_of_pod(const placement::ContainerKey& key,
                                                            const placement::Workload* asked = nullptr) const;
   void sort_as_made(const std::string& sandbox_id, std::vector<const placement::Workload*>& workloads) const;
@@ -165,11 +170,11 @@ class Ledger {
   std::shared_ptr<const topology::Topology> topology_;
   std::shared_ptr<const Setup> setup_;
   std::map<placement::ContainerKey, Allocation> allocations_;
-  /// The allocations as snapshots have them.
-  std::map<placement::ContainerKey, std::shared_ptr<const placement::LedgerEntry>> entries_;
+  Shown shown_;  ///< the allocations as snapshots have them, in the same order
   std::map<std::string, placement::ContainerKey> by_container_;
   std::size_t strays_ = 0;             ///< among the allocations
   std::size_t unmovable_ = 0;          ///< the same: those that bar CPUs
+  std::size_t with_kubelet_cpus_ = 0;  ///< the same: those whose set came from the kubelet
   std::size_t leaving_pool_cpus_ = 0;  ///< the same: those on the whole pool that have not left CPUs which were in it
   std::map<std::string, Pod> pods_;
   const Ledger* pods_of_ = nullptr;  ///< of a plan's copy: who has its pods

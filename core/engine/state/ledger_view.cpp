@@ -26,9 +26,12 @@ placement::LedgerSnapshot Ledger::snapshot(const placement::ContainerKey* withou
   view.allowed = inventory_.allowed;
   view.reserved = inventory_.reserved;
   view.exclusive = inventory_.occupied;
-  view.entries.reserve(entries_.size());
-  for (const auto& [key, entry] : entries_) {
-    if (without != nullptr && key == *without) continue;
+  view.entries.reserve(shown_.size());
+  const Allocation* const left_out = without == nullptr ? nullptr : find(*without);
+  const auto skipped = left_out == nullptr ? shown_.end() : shown_at(*without);
+  for (auto at = shown_.begin(); at != shown_.end(); ++at) {
+    if (at == skipped) continue;
+    const placement::LedgerEntries::Shared& entry = *at;
     if (holds_exclusively(entry->placement.mode)) view.exclusive |= entry->placement.cpus;
     view.withheld |= entry->placement.withheld;
     view.entries.push_back(entry);
@@ -57,7 +60,18 @@ CpuSet Ledger::barred_for(const placement::ContainerKey* key) const {
   return view.barred;
 }
 
-std::shared_ptr<const placement::LedgerEntry> Ledger::entry_of(const Allocation& allocation) {
+Ledger::Shown::const_iterator Ledger::shown_at(const placement::ContainerKey& key) const {
+  return std::lower_bound(shown_.begin(), shown_.end(), key,
+                          [](const auto& entry, const placement::ContainerKey& sought) { return entry->key < sought; });
+}
+
+/// Whoever shows a container to policies copies it anew where the entry is another one.
+void Ledger::show(placement::LedgerEntries::Shared entry) {
+  const auto place = shown_.begin() + (shown_at(entry->key) - shown_.begin());
+  if (**place != *entry) *place = std::move(entry);
+}
+
+placement::LedgerEntries::Shared Ledger::entry_of(const Allocation& allocation) {
   placement::Placement placement = allocation.placement;
   placement.withheld = allocation.effective_withheld();
   // Policies book what it requests there.
@@ -125,11 +139,11 @@ void Ledger::book_pod(const placement::ContainerKey& key) {
   sort_as_made(key.sandbox_id, workloads);
   std::vector<placement::Demand> booked = placement::booked_demands(workloads);
   for (std::size_t i = 0; i < workloads.size(); ++i) {
-    std::shared_ptr<const placement::LedgerEntry>& entry = entries_.at(workloads[i]->key);
-    if (entry->demand == booked[i]) continue;
-    auto changed = std::make_shared<placement::LedgerEntry>(*entry);
+    const placement::LedgerEntry& entry = **shown_at(workloads[i]->key);
+    if (entry.demand == booked[i]) continue;
+    auto changed = std::make_shared<placement::LedgerEntry>(entry);
     changed->demand = std::move(booked[i]);
-    entry = std::move(changed);
+    show(std::move(changed));
   }
 }
 
