@@ -270,12 +270,14 @@ TEST(Invariants, HoldThoughWhatIsCommittedIsDurableLate) {
 }
 
 TEST(Invariants, HoldThoughNeighboursAreToldInAnswers) {
-  for (const Story& run : runs()) {
-    SCOPED_TRACE(run.machine);
-    SimulationOptions options = with_late_writes(4);
-    options.front = SimulatedFront::kInAnswer;
-    const std::string text = transcript(run, 4, true, options);
-    if (HasFailure()) FAIL() << text.substr(text.size() > 3000 ? text.size() - 3000 : 0);
+  for (const SimulatedFront front : {SimulatedFront::kInAnswer, SimulatedFront::kNri}) {
+    for (const Story& run : runs()) {
+      SCOPED_TRACE(run.machine + (front == SimulatedFront::kNri ? " over NRI" : ""));
+      SimulationOptions options = with_late_writes(4);
+      options.front = front;
+      const std::string text = transcript(run, 4, true, options);
+      if (HasFailure()) FAIL() << text.substr(text.size() > 3000 ? text.size() - 3000 : 0);
+    }
   }
 }
 

@@ -140,6 +140,19 @@ TEST(Restart, LeavesOpenWhatBecameOfACreateUntilThatIsKnown) {
   EXPECT_EQ(kept(node, "made").cpus.to_string(), "2-3");
 }
 
+/// The runtime has not made it, and tells nobody; over NRI the next create is another attempt.
+TEST(Restart, HandsTheCpusOfACreateThatCameToNothingToTheNext) {
+  for (const SimulatedFront front : {SimulatedFront::kCri, SimulatedFront::kNri}) {
+    SimulatedNode node("numa:1 core:4 pu:1", {}, {.front = front});
+    node.apply(R"({"op":"restart","at":"before-answer","calls":2,"repeat":false})");
+    EXPECT_EQ(node.guaranteed("trader", 3).outcome, "error");
+    EXPECT_EQ(kept(node, "trader").phase, "in doubt");
+    EXPECT_EQ(node.apply(create_line("trader", 3)).cpus.to_string(), "0-2");
+    EXPECT_EQ(node.snapshot().containers.size(), 1U);
+    EXPECT_EQ(runs_on(node, "trader"), "0-2");
+  }
+}
+
 TEST(Restart, LetsARepeatedCreateWaitForItsNeighbours) {
   SimulatedNode node(kOneNode);
   node.burstable("web", 500);
@@ -290,17 +303,24 @@ int histories() {
 
 std::vector<RestartNode> nodes() {
   constexpr SimulatedFront kInAnswer = SimulatedFront::kInAnswer;
-  return {{"numa:1 core:4 pu:1", {}},
-          {"numa:1 core:6 pu:1", {"--plugins.enable=numa"}},
-          {"pack:2 numa:1 core:2 pu:2", {"--plugins.enable=numa", "--numa.memory=bind"}},
-          {"pack:2 numa:1 core:4 pu:2", {"--plugins.enable=numa", "--plugins.enable=smt"}},
-          {"numa:1 core:4 pu:2", {"--plugins.enable=smt", "--smt.isolate-siblings=exclusive"}},
-          {"pack:2 numa:2 core:2 pu:2", {"--plugins.enable=numa", "--placement.heal=all"}},
-          {"numa:1 core:4 pu:1", {}, kInAnswer},
-          {"pack:2 numa:1 core:2 pu:2", {"--plugins.enable=numa", "--numa.memory=bind"}, kInAnswer},
-          {"pack:2 numa:1 core:4 pu:2",
-           {"--plugins.enable=numa", "--plugins.enable=smt", "--placement.heal=all"},
-           kInAnswer}};
+  constexpr SimulatedFront kNri = SimulatedFront::kNri;
+  return {
+      {"numa:1 core:4 pu:1", {}},
+      {"numa:1 core:6 pu:1", {"--plugins.enable=numa"}},
+      {"pack:2 numa:1 core:2 pu:2", {"--plugins.enable=numa", "--numa.memory=bind"}},
+      {"pack:2 numa:1 core:4 pu:2", {"--plugins.enable=numa", "--plugins.enable=smt"}},
+      {"numa:1 core:4 pu:2", {"--plugins.enable=smt", "--smt.isolate-siblings=exclusive"}},
+      {"pack:2 numa:2 core:2 pu:2", {"--plugins.enable=numa", "--placement.heal=all"}},
+      {"numa:1 core:4 pu:1", {}, kInAnswer},
+      {"pack:2 numa:1 core:2 pu:2", {"--plugins.enable=numa", "--numa.memory=bind"}, kInAnswer},
+      {"pack:2 numa:1 core:4 pu:2",
+       {"--plugins.enable=numa", "--plugins.enable=smt", "--placement.heal=all"},
+       kInAnswer},
+      {"numa:1 core:4 pu:1", {}, kNri},
+      {"numa:1 core:6 pu:1", {"--plugins.enable=numa"}, kNri},
+      {"pack:2 numa:1 core:2 pu:2", {"--plugins.enable=numa", "--numa.memory=bind"}, kNri},
+      {"numa:1 core:4 pu:2", {"--plugins.enable=smt", "--smt.isolate-siblings=exclusive"}, kNri},
+      {"pack:2 numa:1 core:4 pu:2", {"--plugins.enable=numa", "--plugins.enable=smt", "--placement.heal=all"}, kNri}};
 }
 
 /// And those where loads come and go. For how long a node has been pressed nobody remembers, so that a kill may tell.
@@ -320,11 +340,22 @@ std::vector<RestartNode> nodes_with_load() {
 constexpr int kSteps = 20;
 constexpr std::uint64_t kRestarts = 12;
 
+std::string name_of(SimulatedFront front) {
+  switch (front) {
+    case SimulatedFront::kCri:
+      return "cri";
+    case SimulatedFront::kInAnswer:
+      return "in-answer";
+    case SimulatedFront::kNri:
+      return "nri";
+  }
+  return "";
+}
+
 std::string told(const RestartNode& node, std::uint64_t seed, const History& history) {
   const History least = minimised(node, history);
-  const char* front = node.front == SimulatedFront::kInAnswer ? "--front in-answer " : "";
-  return fmt::format("--topology \"{}\" {}{}, seed {}:\n{}\n{}", node.machine, front, fmt::join(node.flags, " "), seed,
-                     fmt::join(lines_of(least), "\n"), difference(node, least));
+  return fmt::format("--topology \"{}\" --front {} {}, seed {}:\n{}\n{}", node.machine, name_of(node.front),
+                     fmt::join(node.flags, " "), seed, fmt::join(lines_of(least), "\n"), difference(node, least));
 }
 
 TEST(RestartProperty, ThereIsNoTellingThatTheDaemonWasKilled) {
