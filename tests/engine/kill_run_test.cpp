@@ -91,6 +91,7 @@ TEST_P(DenseRunOfSeed, LeavesCpusWithWhoHasThemWhileOthersMakeRoom) {
 }
 
 TEST_P(DenseRunOfSeed, LeavesCpusWithWhoHasThemWhileLoadsComeAndGo) {
+  if (GetParam() % 6 > 1) GTEST_SKIP() << "two of six are one of each kind: with and without kills";
   KillRun::Options options = options_of(GetParam(), KillRun::Pace::kDense);
   options.has_load = true;
   expect_no_fault(options);
