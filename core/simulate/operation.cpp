@@ -35,6 +35,10 @@ constexpr std::array<std::pair<OperationKind, std::string_view>, 22> kNames = {{
     {OperationKind::kLoad, "load"},         {OperationKind::kRelease, "release"},
 }};
 
+FaultedCall answer_to_of(const json& value, std::string_view key) {
+  return one_of(value, key, {"create", "own-update"}) == "create" ? FaultedCall::kCreate : FaultedCall::kOwnUpdate;
+}
+
 using Reader = std::function<void(Operation&, const json&, std::string_view)>;
 using Readers = std::map<std::string, Reader, std::less<>>;
 

@@ -104,10 +104,6 @@ NextResponse next_of(const json& value, std::string_view key) {
   return one_of(value, key, {"refuse", "lost"}) == "refuse" ? NextResponse::kRefuse : NextResponse::kResponseLost;
 }
 
-FaultedCall answer_to_of(const json& value, std::string_view key) {
-  return one_of(value, key, {"create", "own-update"}) == "create" ? FaultedCall::kCreate : FaultedCall::kOwnUpdate;
-}
-
 std::optional<KillPoint::At> kill_at_of(const json& value, std::string_view key) {
   const std::string at = one_of(value, key, {"now", "before-answer", "after-answer", "in-flight"});
   if (at == "now") return std::nullopt;

@@ -12,7 +12,8 @@
 #include <utility>
 #include <vector>
 
-#include "core/simulate/operation.hpp"
+#include "core/simulate/runtime_connection.hpp"
+#include "core/simulate/simulated_runtime.hpp"
 
 namespace topolet::simulate {
 
@@ -45,7 +46,6 @@ std::string one_of(const nlohmann::json& value, std::string_view key, const std:
 /// Bytes by page size as the CRI writes it, such as "2MB".
 std::map<std::string, std::int64_t> huge_pages_of(const nlohmann::json& value, std::string_view key);
 NextResponse next_of(const nlohmann::json& value, std::string_view key);
-FaultedCall answer_to_of(const nlohmann::json& value, std::string_view key);
 /// None: "now".
 std::optional<KillPoint::At> kill_at_of(const nlohmann::json& value, std::string_view key);
 SandboxState sandbox_state_of(const nlohmann::json& value, std::string_view key);
