@@ -57,22 +57,6 @@ TEST_F(MoverTest, KnowsOfADaemonBeforeItWhereContainersAreToBe) {
   EXPECT_THAT(runtime_.take_calls(), Contains("UpdateContainerResources c-b 0-7"));
 }
 
-/// In a cgroup that bears its id.
-TEST_F(MoverTest, MarksTheMemoryHighThatItTellsFirst) {
-  Allocation sharing = shared("b");
-  sharing.memory_high = 4096;
-  begin({sharing});
-  runtime_.put("c-b", container_of("b"));
-  kernel_.run_in(runtime_.container("c-b").pid, "/kubepods/besteffort/c-b",
-                 {{"memory.high", "4096"}, {"cpuset.cpus.effective", "0-7"}});
-  commit(event::Restarted{});
-  if (!mark_memory_high(directory_.path(), 4096)) GTEST_SKIP() << "this file system has no attributes";
-  mover_->open_queue("c-b", std::nullopt);
-  loop_.run();
-  ASSERT_EQ(runtime_.container("c-b").resources.unified().at("memory.high"), "4096");
-  EXPECT_EQ(cpusets_->marked_memory_high("c-b"), 4096) << "though its process was not known before";
-}
-
 TEST_F(MoverTest, MarksTheMemoryHighThatGoesWithAnotherUpdate) {
   Allocation sharing = shared("b");
   sharing.memory_high = 4096;
