@@ -33,6 +33,9 @@ class NriFront : public std::enable_shared_from_this<NriFront> {
     std::function<void(std::chrono::milliseconds delay, std::function<void()> work)> after;
   };
   explicit NriFront(Deps deps) : deps_(std::move(deps)) {}
+  ~NriFront() { awaited_->forget_all(); }
+  NriFront(const NriFront&) = delete;
+  NriFront& operator=(const NriFront&) = delete;
 
   void on_call(const std::shared_ptr<cri::Call>& call);
   void on_observed(const cri::ObservedMessage& answer);

@@ -52,4 +52,12 @@ void AwaitedEvents::leave_in_doubt(const Error& why) {
   for (const auto& [key, entry] : entries) entry.on_outcome(unknown_outcome(why));
 }
 
+void AwaitedEvents::forget_all() {
+  std::map<Key, Entry> entries;
+  {
+    const MutexLock lock(mutex_);
+    entries.swap(entries_);
+  }
+}
+
 }  // namespace topolet::nri

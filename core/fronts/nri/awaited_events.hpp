@@ -26,6 +26,8 @@ class AwaitedEvents {
   void settle(Awaited kind, const std::string& container_id, std::uint64_t number, const operations::Outcome& outcome);
   /// Nobody tells any more.
   void leave_in_doubt(const Error& why);
+  /// Tells nobody, as those who would be told are gone. Each entry holds an operation, which holds this.
+  void forget_all();
 
  private:
   struct Entry {
