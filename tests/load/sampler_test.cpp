@@ -154,6 +154,17 @@ TEST_F(SamplerTest, DropsWhatACounterHasLost) {
   EXPECT_EQ(sample.load.cpus.at(0).effective_milli, 500) << "as before";
 }
 
+TEST_F(SamplerTest, DropsTheStealOfATimeOfWhichTheBusyTimeIsLost) {
+  step();
+  run(10, 50);
+  cpus_[0].busy = 0;
+  cpus_[0].steal += 5000;
+  EXPECT_EQ(step().load.cpus.at(0).effective_milli, 500) << "as before";
+  cpus_[0].busy += 50;
+  cpus_[0].steal += 5000;
+  EXPECT_EQ(step(seconds(1), seconds(3600)).load.cpus.at(0).effective_milli, 500) << "the machine was suspended";
+}
+
 TEST_F(SamplerTest, TellsWhatAContainerUses) {
   subjects_.containers = {{"a", 1}};
   write_usage("a", 0);

@@ -18,17 +18,24 @@ using topolet::testing::eventually;
 
 class SamplerThreadTest : public ::testing::Test {
  protected:
-  SamplerThreadTest() { dir_.write("stat", "cpu0 1 0 0 0 0 0 0 1 0 0\n"); }
+  SamplerThreadTest() {
+    dir_.write("stat", "cpu0 1 0 0 0 0 0 0 1 0 0\n");
+    dir_.write("cpu.stat", "usage_usec 0\nnr_throttled 0\n");
+  }
 
   void start(Sampling sampling) {
     thread_.emplace(SamplerThread::Deps{.sampler = {.proc = dir_.path(),
-                                                    .find_cgroup = [](const RunningContainer&) { return std::nullopt; },
+                                                    .find_cgroup =
+                                                        [this](const RunningContainer&) {
+                                                          return std::optional<CgroupDirectories>(
+                                                              {.cpu = dir_.path(), .memory = {}, .unified = {}});
+                                                        },
                                                     .clock = clock_.clock()},
                                         .sampling = sampling,
                                         .ask_for_subjects =
                                             [this] {
                                               ++asked_;
-                                              thread_->tell({{}, {{0, CpuSet{0}}}});
+                                              thread_->tell({{{"a", 1}}, {{0, CpuSet{0}}}});
                                             },
                                         .is_read = [this] { return is_read_.load(); },
                                         .on_sample =
@@ -93,10 +100,13 @@ TEST_F(SamplerThreadTest, GivesTheAgeOfValuesInWholeSeconds) {
   thread_->stop();
   const auto now = thread_->load();
   EXPECT_EQ(now->nodes.at(0).age, seconds(1));
+  EXPECT_EQ(now->containers.at("a").age, seconds(1));
   clock_.advance(milliseconds(900));
   EXPECT_EQ(thread_->load(), now);
   clock_.advance(milliseconds(8100));
   EXPECT_EQ(thread_->load()->nodes.at(0).age, seconds(10));
+  EXPECT_EQ(thread_->load()->cpus.at(0).age, seconds(10));
+  EXPECT_EQ(thread_->load()->containers.at("a").age, seconds(10));
   EXPECT_FALSE(recent_load_of(*thread_->load(), 0U)) << "values of long ago say nothing";
 }
 
