@@ -58,7 +58,8 @@ func accept(listener net.Listener, frame int) (api.PluginService, func(), error)
 	if err != nil {
 		return nil, nil, err
 	}
-	mux := multiplex.Multiplex(trunk)
+	// As in a runtime: what comes before there is somebody to take it would be lost.
+	mux := multiplex.Multiplex(trunk, multiplex.WithBlockedRead())
 	plugin, err := mux.Open(multiplex.PluginServiceConn)
 	if err != nil {
 		return nil, nil, err
@@ -74,6 +75,7 @@ func accept(listener net.Listener, frame int) (api.PluginService, func(), error)
 	service := registrar{make(chan string, 1)}
 	api.RegisterRuntimeService(server, service)
 	go server.Serve(context.Background(), runtime)
+	mux.Unblock()
 	select {
 	case <-service.registered:
 	case <-time.After(10 * time.Second):
