@@ -88,6 +88,33 @@ TEST_F(ReliefTest, StaysWhereNoOtherNodeIsClearlyCalmer) {
   EXPECT_THAT(tick(200, all), IsEmpty());
 }
 
+TEST_F(ReliefTest, FillsNoNodeToMoreThanFourFifths) {
+  const Loads loads({{3000, 0}, {4000, 0}}, {used(1500), used(1700), used(1800)});
+  static_cast<void>(tick(0, loads));
+  EXPECT_THAT(tick(60, loads), IsEmpty()) << "3.3 of 4 CPUs would be used, where 3.2 of 3 are wanted now";
+}
+
+TEST_F(ReliefTest, GoesToNoNodeFromWhichAHypervisorTakesTime) {
+  const Loads stolen({{4000, 0}, {1100, 0}}, {used(3500), used(400), used(450)});
+  static_cast<void>(tick(0, stolen));
+  EXPECT_THAT(tick(60, stolen), IsEmpty());
+}
+
+TEST_F(ReliefTest, MovesNobodyWhoIsIdle) {
+  Ledger ledger(machine_);
+  Container tied = running("a");
+  tied.used_devices = {"0000:01:00.0"};
+  ledger.place_shared(tied, kNode0).entry_flags(TOPOLET_ENTRY_STARTED);
+  ledger.place_shared(running("b"), kNode0).entry_flags(TOPOLET_ENTRY_STARTED);
+  for (const std::int64_t milli : {40, 60}) {
+    const Loads loads({{4000, 0}, {4000, 0}}, {used(3900), used(milli)});
+    FakeHost host;
+    Plugin plugin(topolet_plugin_v1, host);
+    static_cast<void>(plugin.tick(machine_, ledger, 0, &loads.view()));
+    EXPECT_EQ(plugin.tick(machine_, ledger, 60000, &loads.view()).size(), milli == 60 ? 1U : 0U);
+  }
+}
+
 TEST_F(ReliefTest, MovesClassBeFirst) {
   Container be = running("be");
   be.settings = {{"class", "BE"}};
@@ -146,6 +173,16 @@ TEST_F(ReliefTest, MovesOneThatWaitsForCpusAfterHalfAMinute) {
   EXPECT_EQ(wishes.front().entry, 0U);
   EXPECT_THAT(wishes.front().reason, HasSubstr("class LS, waits for a CPU for 40 % of the time, uses 1.50 CPUs"));
   EXPECT_THAT(tick(35, pressed), IsEmpty());
+}
+
+TEST_F(ReliefTest, AsksOneOfANodeInAMinuteWhateverTheCause) {
+  const Loads both({{4000, 0}, {4000, 0}}, {waiting(1500, 400), used(2400), used(100)});
+  static_cast<void>(tick(0, both));
+  EXPECT_EQ(tick(30, both).size(), 1U) << "one waits";
+  EXPECT_THAT(tick(60, both), IsEmpty()) << "the node has been used up for a minute";
+  const std::vector<Wish> wishes = tick(90, both);
+  ASSERT_EQ(wishes.size(), 1U);
+  EXPECT_EQ(wishes.front().entry, 1U);
 }
 
 TEST_F(ReliefTest, MovesNobodyThatWaitsForLessOrForAMomentOnly) {
