@@ -4,6 +4,7 @@
 
 #include "core/engine/converge/cpuset_files.hpp"
 #include "core/engine/handlers/create_container.hpp"
+#include "tests/engine/awaited_operation.hpp"
 #include "tests/engine/handler_test.hpp"
 
 namespace topolet::engine {
@@ -11,16 +12,10 @@ namespace {
 
 using ::testing::IsEmpty;
 
-class AnsweredCreate final : public operations::CreateOperation {
+class AnsweredCreate final : public AwaitedOperation<operations::CreateOperation> {
  public:
   explicit AnsweredCreate(placement::Workload workload) : workload_(std::move(workload)) {}
 
-  std::chrono::steady_clock::time_point arrived() const override { return {}; }
-  bool cancelled() const override { return false; }
-  std::optional<std::chrono::milliseconds> patience() const override { return std::chrono::milliseconds(1000); }
-  void pass() override {}
-  void answer() override {}
-  void reject(const Error& error) override { rejected = error.message; }
   const placement::Workload& workload() const override { return workload_; }
   std::string container_id() const override { return "c-" + workload_.key.name; }
   operations::Neighbours neighbours() const override { return operations::Neighbours::kInAnswer; }
@@ -31,9 +26,7 @@ class AnsweredCreate final : public operations::CreateOperation {
 
   CpuSet cpus() const { return admission && admission->set ? admission->set->cpus : CpuSet(); }
 
-  std::string rejected;
   std::optional<operations::Admission> admission;
-  operations::OnOutcome outcome;  ///< once it is admitted
 
  private:
   const placement::Workload workload_;

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "core/cri/messages/lens.pb.h"
+#include "tests/engine/awaited_operation.hpp"
 #include "tests/engine/handler_test.hpp"
 
 namespace topolet::engine {
@@ -48,25 +49,17 @@ TEST_F(UpdateContainerResourcesTest, LetsOthersHaveTheirTurnIfItsAnswerNeverCome
 }
 
 /// An update whose runtime waits for the answer, and changes nobody meanwhile.
-class WaitingUpdate final : public operations::UpdateOperation {
+class WaitingUpdate final : public AwaitedOperation<operations::UpdateOperation> {
  public:
   explicit WaitingUpdate(operations::ResourceUpdate update) : update_(std::move(update)) {}
 
-  std::chrono::steady_clock::time_point arrived() const override { return {}; }
-  bool cancelled() const override { return false; }
-  std::optional<std::chrono::milliseconds> patience() const override { return std::chrono::milliseconds(1000); }
-  void pass() override {}
-  void answer() override {}
-  void reject(const Error& error) override { rejected = error.message; }
   const operations::ResourceUpdate& update() const override { return update_; }
   void admit(const ContainerCpuset& told, operations::OnOutcome on_outcome) override {
     set = told;
     outcome = std::move(on_outcome);
   }
 
-  std::string rejected;
   std::optional<ContainerCpuset> set;
-  operations::OnOutcome outcome;  ///< once it is admitted
 
  private:
   const operations::ResourceUpdate update_;

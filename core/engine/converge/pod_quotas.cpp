@@ -2,13 +2,13 @@
 
 #include <fmt/format.h>
 
-#include <cerrno>
 #include <fstream>
 #include <sstream>
 #include <system_error>
 #include <utility>
 
 #include "core/base/log.hpp"
+#include "core/engine/converge/cpuset_files.hpp"
 
 namespace topolet::engine {
 namespace {
@@ -23,15 +23,6 @@ constexpr std::int64_t kUsualPeriodUs = 100000;
 constexpr std::uint32_t kChecksWithoutSearch = 30;
 
 Error cannot_read(const fs::path& file) { return {Code::kInternal, fmt::format("{} cannot be read", file.string())}; }
-
-Status write_file(const fs::path& file, const std::string& text) {
-  errno = 0;
-  std::ofstream out(file);
-  out << text << '\n' << std::flush;
-  if (out) return {};
-  const std::string why = errno == 0 ? "" : ": " + std::generic_category().message(errno);
-  return Error{Code::kInternal, fmt::format("'{}' cannot be written to {}{}", text, file.string(), why)};
-}
 
 bool is_unified(const fs::path& cgroup) {
   std::error_code unreadable;
@@ -76,14 +67,14 @@ Result<operations::CfsQuota> read_quota(const fs::path& cgroup) {
 Status write_quota(const fs::path& cgroup, const operations::CfsQuota& quota) {
   if (is_unified(cgroup)) {
     const std::string most = quota.quota_us < 0 ? "max" : std::to_string(quota.quota_us);
-    return write_file(cgroup / kUnifiedFile, fmt::format("{} {}", most, quota.period_us));
+    return write_cgroup_file(cgroup / kUnifiedFile, fmt::format("{} {}", most, quota.period_us));
   }
   const Result<std::int64_t> period = read_one(cgroup / kLegacyPeriodFile);
   if (!period) return period.error();
   if (*period != quota.period_us) {
-    if (Status set = write_file(cgroup / kLegacyPeriodFile, std::to_string(quota.period_us)); !set) return set;
+    if (Status set = write_cgroup_file(cgroup / kLegacyPeriodFile, std::to_string(quota.period_us)); !set) return set;
   }
-  return write_file(cgroup / kLegacyQuotaFile, std::to_string(quota.quota_us));
+  return write_cgroup_file(cgroup / kLegacyQuotaFile, std::to_string(quota.quota_us));
 }
 
 PodQuotas::PodQuotas(Deps deps)
