@@ -46,7 +46,10 @@ play_release() {
     play_cluster_story "$scheduler" "$release-$scheduler" "$kStoryReal"
   done
   compare_denials "$release" "${schedulers[@]}"
-  [[ $release == "${kClusterReleases[0]}" ]] && is_played extender-plain || return 0
+  [[ $release == "${kClusterReleases[0]}" ]] || return 0
+  # Containers with CPUs of their own make room for others, and go where they fit better.
+  if is_played extender-heal; then play_cluster_story extender "$release-extender-heal" simulated --heal all; fi
+  is_played extender-plain || return 0
   # A third of the pods takes any zones, and may go where nobody tells of zones; those that want one may not.
   play_cluster_story extender "$release-extender-plain" simulated --plain-nodes 4 --pods "$((kStoryPods * 2 / 5))"
 }
@@ -209,6 +212,9 @@ check_extender_story() {
   if [[ $2 == real ]]; then
     check through "story ($name): nor did the real node miss a zone" 0 test 0 = \
       "$(sqlite3 -readonly "$workdir/state-of-topolet/state.db" "SELECT count(*) FROM decided WHERE reason_code = 'zone-missed'")"
+  fi
+  if [[ $name == *-heal ]]; then
+    check through "story ($name): containers were moved meanwhile" 0 test "$(story_number "$name" moved)" -gt 0
   fi
   if [[ $name == *-plain ]]; then
     check through "story ($name): pods that take any zones are on nodes without" 0 test "$(story_number "$name" on_plain)" -gt 0

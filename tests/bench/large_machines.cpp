@@ -62,7 +62,10 @@ std::vector<OptionSet> option_sets() {
           {"restricted", heaviest_and({"--numa.policy=restricted", "--numa.full-pcpus-only=true"})}};
 }
 
-bool is_wanted(const std::string& name, const std::string& part) { return name.find(part) != std::string::npos; }
+/// A part that ends with $ must be the end of the name.
+bool is_wanted(const std::string& name, const std::string& part) {
+  return part.ends_with('$') ? name.ends_with(part.substr(0, part.size() - 1)) : name.find(part) != std::string::npos;
+}
 
 plugin::LoadedConfig load(const OptionSet& options) {
   std::vector<std::string> arguments = {"--config",
@@ -283,7 +286,8 @@ std::optional<Arguments> read_arguments(int argc, char** argv) {
       "nodes/CPUs: 2/64, 24/384, 32/1024, 64/2048");
   add("options", po::value(&arguments.options), "only sets of options with this in their names");
   add("workloads", po::value(&arguments.workloads),
-      "only workloads with this in their names; machine: only CPUs that go and come back; fits: only what fits");
+      "only workloads with this in their names, or at their end if it ends with $; machine: only CPUs that go and come "
+      "back; fits: only what fits");
   add("rounds", po::value(&arguments.limits.rounds)->default_value(200), "of each measurement, at most");
   add("seconds", po::value(&arguments.limits.seconds)->default_value(0.5), "of CPU time for each measurement");
   add("each", po::bool_switch(&arguments.each), "a table for each set of options and workload, not only the worst");

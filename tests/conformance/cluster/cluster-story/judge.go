@@ -41,6 +41,7 @@ type Result struct {
 	Ended           int      `json:"ended"`
 	Resized         int      `json:"resized"`
 	AgentsKilled    int      `json:"agents_killed"`
+	Moved           int      `json:"moved"`     // how often a container with CPUs of its own was given others while it ran
 	Published       int      `json:"published"` // versions of objects that were seen
 	Compared        int      `json:"compared"`
 	RightZone       int      `json:"right_zone"`          // containers whose CPUs are in the zone that was chosen for them
@@ -65,6 +66,7 @@ func (s *Story) judge(ctx context.Context) (*Result, error) {
 	s.result.SchedulerCPU = cpuSecondsOf(s.schedulerPID)
 	s.countExtenders()
 	s.countPods()
+	s.countMoves()
 	s.compareObjects(ctx)
 	s.checkDevices()
 	if s.options.MustFit {
@@ -132,6 +134,14 @@ func (s *Story) countPods() {
 	}
 }
 
+func (s *Story) countMoves() {
+	for _, node := range s.nodes {
+		for _, line := range node.history() {
+			s.result.Moved += line.Answer.movedExclusive()
+		}
+	}
+}
+
 // compareObjects holds a sample of all that was published, and the last object of each node, to the oracle.
 func (s *Story) compareObjects(ctx context.Context) {
 	s.mutex.Lock()
@@ -195,7 +205,7 @@ func (s *Story) lookForRoomOn(node *Node, left Offer, waiting []Pending) error {
 	if err != nil {
 		return err
 	}
-	defer replay.close()
+	defer func() { replay.close() }()
 	for _, pod := range waiting {
 		if asked := pod.Planned.requests(); asked.MilliCPUs > left.MilliCPUs || asked.Memory > left.Memory {
 			continue
@@ -204,6 +214,16 @@ func (s *Story) lookForRoomOn(node *Node, left Offer, waiting []Pending) error {
 		fits, err := replay.create(pod, func() {})
 		if err != nil {
 			return err
+		}
+		// For which zone a move would make room, nobody publishes.
+		if replay.hasMoved {
+			again, err := openReplay(s.options, node, node.history())
+			if err != nil {
+				return err
+			}
+			replay.close()
+			replay = again
+			continue
 		}
 		if fits {
 			s.result.WaitingThatFit++

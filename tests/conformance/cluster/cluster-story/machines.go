@@ -88,20 +88,24 @@ const minSharedCPUs = 1
 
 // writeConfiguration writes the topolet.conf of all simulated nodes. Calls of plugins may take long where much else runs.
 func (o Options) writeConfiguration() error {
+	heal := ""
+	if o.Heal != "" {
+		heal = "heal = " + o.Heal + "\n"
+	}
 	text := fmt.Sprintf(`[daemon]
 plugin-dir = %s
 [placement]
 min-shared-cpus = %d
 isolated = prefer
 deadline-ms = 60000
-[plugins]
+%s[plugins]
 enable = numa
 enable = gpu
 required.numa = true
 [numa]
 policy = single-numa-node
 memory = bind
-`, o.Plugins, minSharedCPUs)
+`, o.Plugins, minSharedCPUs, heal)
 	return os.WriteFile(o.configuration(), []byte(text), 0o600)
 }
 

@@ -35,6 +35,7 @@ type Options struct {
 	Certificates       string
 	Service            string
 	KillExtender       time.Duration
+	Heal               string
 	Case               string
 	Nodes              int
 	IsolatedNodes      int
@@ -64,6 +65,7 @@ func parseOptions() Options {
 	flag.StringVar(&o.Certificates, "certificates", "", "what extender-certificates made, for 127.0.0.1 as well")
 	flag.StringVar(&o.Service, "service", "", "the address where the scheduler reaches the replicas of topolet-extender")
 	flag.DurationVar(&o.KillExtender, "kill-extender", 20*time.Second, "how often the leading replica is killed")
+	flag.StringVar(&o.Heal, "heal", "", "placement.heal of the simulated nodes; topoletd's default, if not told")
 	flag.StringVar(&o.Case, "case", "",
 		"field: a pod of 20 CPUs, 20 times, and two nodes of which one has a zone for it; preemption: a pod for which others "+
 			"are evicted; registration: Nodes that are deleted and registered again")

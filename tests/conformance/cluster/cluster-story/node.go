@@ -33,6 +33,17 @@ type Answer struct {
 	Changed    []Moved `json:"changed"`
 }
 
+// movedExclusive is how many containers were given other CPUs of their own by what was asked for another.
+func (a Answer) movedExclusive() int {
+	number := 0
+	for _, moved := range a.Changed {
+		if moved.Mode == "exclusive" {
+			number++
+		}
+	}
+	return number
+}
+
 // Moved is a container that a line was not about.
 type Moved struct {
 	Pod       string `json:"pod"`
