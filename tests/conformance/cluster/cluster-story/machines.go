@@ -90,7 +90,8 @@ const minSharedCPUs = 1
 func (o Options) writeConfiguration() error {
 	heal := ""
 	if o.Heal != "" {
-		heal = "heal = " + o.Heal + "\n"
+		// A container with bound memory is moved only where its memory goes with it.
+		heal = "heal = " + o.Heal + "\nmemory-migrate = true\n"
 	}
 	text := fmt.Sprintf(`[daemon]
 plugin-dir = %s
