@@ -241,13 +241,10 @@ class CommitterOfItsOwnThread : public CommitterTest {
     committer_.when_durable([&written] { written = true; });
     loop_.run_until([&written] { return written; });
   }
-  std::map<placement::ContainerKey, Allocation> in_store() {
-    std::map<placement::ContainerKey, Allocation> held;
+  Allocations in_store() {
+    Allocations held;
     const auto rows = store_.allocations();
-    for (const store::AllocationRow& row : *rows) {
-      Allocation allocation = *decode_allocation(row);
-      held.insert_or_assign(allocation.workload.key, std::move(allocation));
-    }
+    for (const store::AllocationRow& row : *rows) held.put(*decode_allocation(row));
     return held;
   }
 };

@@ -218,6 +218,19 @@ TEST_F(FitsTest, BooksOnTheOtherNodesOfAContainerWhatOneHasNotLeft) {
   EXPECT_EQ(last_.nodes[1].booked_memory_bytes, 26);
 }
 
+TEST_F(FitsTest, BooksMemoryThatIsOnItsWayWhereItWillBe) {
+  change_machine([](topology::Topology& machine) {
+    for (topology::Node& node : machine.nodes) node.memory_bytes = 64;
+  });
+  Allocation moving = exclusive("moving", {8, 9});
+  moving.workload.demand.memory_request_bytes = 40;
+  moving.placement.mems = NodeSet{0, 1};
+  moving.mems_to_keep = NodeSet{1};
+  fits(ledger({moving}));
+  EXPECT_EQ(last_.nodes[0].booked_memory_bytes, 0);
+  EXPECT_EQ(last_.nodes[1].booked_memory_bytes, 40);
+}
+
 /// Sizes that are granted, up to 32 CPUs in cores of four threads.
 TEST_F(FitsTest, FindsTheLargestSizeThatIsGrantedWhereverItIs) {
   use("node:1 core:8 pu:4");

@@ -100,6 +100,47 @@ TEST(Ledger, SharesWithItsSnapshotsWhatDoesNotChange) {
   EXPECT_EQ(before.entries.size(), 2U) << "a snapshot never changes";
 }
 
+TEST(Ledger, IsLeftAsItIsByPlans) {
+  Ledger ledger(four_cpus(), 0);
+  const Allocation other = shared("other");
+  ledger.assume(other);
+  ledger.assume(exclusive("a", {0}));
+  const Allocations before = ledger.allocations();
+  {
+    Ledger plan = ledger.for_plan();
+    EXPECT_EQ(plan.find(other.workload.key), ledger.find(other.workload.key)) << "what does not change is not copied";
+    plan.assume(exclusive("b", {1}));
+    plan.assume_released(exclusive("a", {0}).workload.key);
+    EXPECT_EQ(plan.find(other.workload.key)->placement.cpus, (CpuSet{0, 2, 3}));
+    EXPECT_EQ(ledger.allocations(), before);
+    // As what is planned on lives on, what is committed meanwhile does not change it.
+    ledger.assume(exclusive("c", {2, 3}));
+    EXPECT_EQ(plan.find(other.workload.key)->placement.cpus, (CpuSet{0, 2, 3}));
+    EXPECT_EQ(plan.find(exclusive("c", {2, 3}).workload.key), nullptr);
+  }
+  EXPECT_EQ(ledger.find(other.workload.key)->placement.cpus, CpuSet{1});
+}
+
+TEST(Ledger, KeepsAllocationsWhereTheyAreWhileTheyChange) {
+  Ledger ledger(four_cpus(), 0);
+  const Allocation other = shared("other");
+  ledger.assume(other);
+  const Allocation* const found = ledger.find(other.workload.key);
+  for (const char* name : {"a", "p", "z"}) ledger.assume(shared(name));
+  ledger.assume(exclusive("b", {1}));
+  EXPECT_EQ(ledger.find(other.workload.key), found);
+  EXPECT_EQ(found->placement.cpus, (CpuSet{0, 2, 3}));
+}
+
+TEST(Ledger, SharesNothingWithItsCopies) {
+  Ledger ledger(four_cpus(), 0);
+  ledger.assume(shared("other"));
+  const Ledger copy = ledger;
+  EXPECT_EQ(copy.allocations(), ledger.allocations());
+  EXPECT_NE(copy.find(shared("other").workload.key), ledger.find(shared("other").workload.key))
+      << "another thread may read it";
+}
+
 TEST(Ledger, FindsByContainerOnlyWhatIsBound) {
   Ledger ledger(four_cpus(), 0);
   Allocation allocation = shared("a");
@@ -193,6 +234,21 @@ TEST(Ledger, KeepsPodsApartThatShareAUid) {
   ledger.assume(first);
   ledger.assume(second);
   EXPECT_EQ(ledger.snapshot().exclusive, (CpuSet{0, 1}));
+}
+
+TEST(Ledger, ShowsMemoryThatIsOnItsWayWhereItWillBe) {
+  Ledger ledger(four_cpus(), 0);
+  Allocation moving = shared("a");
+  moving.placement.mems = NodeSet{0, 1};
+  ledger.assume(moving);
+  EXPECT_EQ(ledger.snapshot().entries[0].placement.mems, (NodeSet{0, 1}));
+  moving.mems_to_keep = NodeSet{1};
+  ledger.assume(moving);
+  EXPECT_EQ(ledger.snapshot().entries[0].placement.mems, NodeSet{1});
+  moving.placement.mems = NodeSet{1};
+  moving.mems_to_keep = {};
+  ledger.assume(moving);
+  EXPECT_EQ(ledger.snapshot().entries[0].placement.mems, NodeSet{1});
 }
 
 TEST(Ledger, TellsOfEachContainerWhatPoliciesMayCountOn) {

@@ -84,7 +84,7 @@ bool MemoryNarrower::is_due(const Allocation& allocation) const {
 void MemoryNarrower::check() {
   if (is_under_way_ || !deps_.committer.rules().memory_migrate) return;
   const auto& allocations = deps_.committer.ledger().allocations();
-  std::erase_if(retry_at_, [&](const auto& retry) { return allocations.count(retry.first) == 0; });
+  std::erase_if(retry_at_, [&](const auto& retry) { return allocations.find(retry.first) == nullptr; });
   const auto due =
       std::find_if(allocations.begin(), allocations.end(), [this](const auto& entry) { return is_due(entry.second); });
   if (due != allocations.end()) begin(due->second);

@@ -335,7 +335,7 @@ class Computation {
     const topology::Topology& topology = *placer_.topology();
     std::vector<const Allocation*> on_several;
     for (const auto& [key, allocation] : ledger_.allocations()) {
-      if (allocation.placement.mems.size() > 1) {
+      if (allocation.intended_mems().size() > 1) {
         on_several.push_back(&allocation);
       } else {
         add_memory(memory_by_node(topology, allocation, ledger_.booked_demand(key)));

@@ -66,7 +66,7 @@ void NodeMemory::raise_to(const NodeMemory& other) {
 
 std::vector<NodeMemory> memory_by_node(const topology::Topology& topology, const Allocation& allocation,
                                        const placement::Demand& demand) {
-  const NodeSet& mems = allocation.placement.mems;
+  const NodeSet& mems = allocation.intended_mems();
   std::vector<std::int64_t> shares;
   for (const topology::Node& node : topology.nodes) {
     const bool is_unbound_there = mems.empty() && !node.memory_only;

@@ -16,9 +16,9 @@ bool is_stray(const Allocation& allocation) { return !allocation.seen_on.empty()
 
 /// Policies are shown the same of both.
 bool is_shown_alike(const Allocation& a, const Allocation& b) {
-  return a.placement == b.placement && a.vacating_alone == b.vacating_alone && a.within == b.within &&
-         a.conflict == b.conflict && a.phase == b.phase && a.container_id == b.container_id && a.adopted == b.adopted &&
-         a.workload == b.workload;
+  return a.placement == b.placement && a.intended_mems() == b.intended_mems() && a.vacating_alone == b.vacating_alone &&
+         a.within == b.within && a.conflict == b.conflict && a.phase == b.phase && a.container_id == b.container_id &&
+         a.adopted == b.adopted && a.workload == b.workload;
 }
 
 bool has_kubelet_cpus(const Allocation& allocation) {
@@ -37,7 +37,8 @@ CpuSet Ledger::pool_of(const CpuInventory& inventory, const CpuSet& exclusive, c
 
 void DedicatedCpus::add(const Allocation& allocation) {
   if (holds_exclusively(allocation.placement.mode)) exclusive |= allocation.placement.cpus;
-  withheld |= allocation.effective_withheld();
+  withheld |= allocation.placement.withheld;
+  withheld |= allocation.vacating_alone;
 }
 
 CpuSet DedicatedCpus::free_reserved_of(const CpuInventory& inventory) const {
@@ -56,10 +57,7 @@ Ledger::Ledger(CpuInventory inventory, std::uint64_t generation, std::int64_t ne
       free_reserved_(DedicatedCpus().free_reserved_of(inventory_)),
       free_isolated_(DedicatedCpus().free_isolated_of(inventory_)) {}
 
-const Allocation* Ledger::find(const placement::ContainerKey& key) const {
-  const auto found = allocations_.find(key);
-  return found == allocations_.end() ? nullptr : &found->second;
-}
+const Allocation* Ledger::find(const placement::ContainerKey& key) const { return allocations_.find(key); }
 
 const Allocation* Ledger::find_by_container(const std::string& container_id) const {
   const auto found = find_by_prefix(by_container_, container_id);
@@ -259,28 +257,28 @@ void Ledger::forget_container(const Allocation& allocation) {
 }
 
 void Ledger::put(Allocation allocation) {
-  const auto [held, is_new] = allocations_.try_emplace(allocation.workload.key);
-  Allocation& before = held->second;
-  if (is_new) {
-    shown_.insert(shown_at(held->first), entry_of(allocation));
-  } else if (!is_shown_alike(before, allocation)) {
-    show(entry_of(allocation));
+  const placement::ContainerKey& key = allocation.workload.key;
+  const Allocation* before = find(key);
+  if (before == nullptr) {
+    shown_.insert(shown_at(key), entry_of(allocation));
+  } else {
+    if (!is_shown_alike(*before, allocation)) show(entry_of(allocation));
+    count(*before, false);
+    if (before->container_id != allocation.container_id) forget_container(*before);
   }
-  if (!is_new) count(before, false);
-  if (!is_new && before.container_id != allocation.container_id) forget_container(before);
   count(allocation, true);
   const bool is_there = !allocation.container_id.empty() && !allocation.is_pending();
-  if (is_there) by_container_[allocation.container_id] = held->first;
-  before = std::move(allocation);
+  if (is_there) by_container_[allocation.container_id] = key;
+  allocations_.put(std::move(allocation));
 }
 
 void Ledger::erase(const placement::ContainerKey& key) {
-  const auto found = allocations_.find(key);
-  if (found == allocations_.end()) return;
-  count(found->second, false);
-  forget_container(found->second);
+  const Allocation* found = find(key);
+  if (found == nullptr) return;
+  count(*found, false);
+  forget_container(*found);
   shown_.erase(shown_at(key));
-  allocations_.erase(found);
+  allocations_.erase(key);
 }
 
 void Ledger::apply(const Transition& transition) {
@@ -333,7 +331,7 @@ Ledger Ledger::for_plan() const {
   copy.free_isolated_ = free_isolated_;
   copy.topology_ = topology_;
   copy.setup_ = setup_;
-  copy.allocations_ = allocations_;
+  copy.allocations_ = allocations_.share();
   copy.shown_ = shown_;
   copy.strays_ = strays_;
   copy.unmovable_ = unmovable_;

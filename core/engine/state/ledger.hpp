@@ -14,6 +14,7 @@
 
 #include "core/base/index_set.hpp"
 #include "core/engine/state/allocation.hpp"
+#include "core/engine/state/allocations.hpp"
 #include "core/engine/state/recent_sizes.hpp"
 #include "core/engine/state/transition.hpp"
 #include "core/placement/policy.hpp"
@@ -42,7 +43,7 @@ class Ledger {
   /// The machine and what decisions are made with, as they were recorded last; null before that.
   const std::shared_ptr<const topology::Topology>& topology() const { return topology_; }
   const std::shared_ptr<const Setup>& setup() const { return setup_; }
-  const std::map<placement::ContainerKey, Allocation>& allocations() const { return allocations_; }
+  const Allocations& allocations() const { return allocations_; }
   const std::map<std::string, Pod>& pods() const { return pods_of_ == nullptr ? pods_ : pods_of_->pods(); }
   /// Returns the reported capacities of NUMA nodes, by OS index.
   const std::map<std::uint32_t, ReportedCapacity>& reported_capacities() const { return reported_capacities_; }
@@ -126,8 +127,8 @@ class Ledger {
   /// Carries a transition out that was computed on just this ledger.
   void apply(const Transition& transition);
 
-  /// Returns a copy for planning that does not outlive this one: it knows no container by its id, and its pods are
-  /// those of this.
+  /// Returns a copy for planning on the same thread that does not outlive this one: it knows no container by its id,
+  /// its pods are those of this, and so are the allocations that neither changes.
   Ledger for_plan() const;
   /// For a plan's copy: adds or removes an allocation, and adapts the containers that follow the pool.
   void assume(Allocation allocation);
@@ -169,7 +170,7 @@ class Ledger {
   CpuSet free_isolated_;
   std::shared_ptr<const topology::Topology> topology_;
   std::shared_ptr<const Setup> setup_;
-  std::map<placement::ContainerKey, Allocation> allocations_;
+  Allocations allocations_;
   Shown shown_;  ///< the allocations as snapshots have them, in the same order
   std::map<std::string, placement::ContainerKey> by_container_;
   std::size_t strays_ = 0;             ///< among the allocations

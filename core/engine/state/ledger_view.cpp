@@ -74,8 +74,9 @@ void Ledger::show(placement::LedgerEntries::Shared entry) {
 placement::LedgerEntries::Shared Ledger::entry_of(const Allocation& allocation) {
   placement::Placement placement = allocation.placement;
   placement.withheld = allocation.effective_withheld();
-  // Policies book what it requests there.
+  // Policies book what it requests there: its memory where it will be, while it is on its way.
   placement.cpus = allocation.home_cpus();
+  placement.mems = allocation.intended_mems();
   const placement::Workload& workload = allocation.workload;
   return std::make_shared<const placement::LedgerEntry>(
       placement::LedgerEntry{.key = workload.key,

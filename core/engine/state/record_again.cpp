@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 #include <set>
 #include <utility>
 
@@ -13,14 +12,12 @@
 namespace topolet::engine {
 namespace {
 
-using Allocations = std::map<placement::ContainerKey, Allocation>;
-
 Allocations before(Allocations allocations, const std::deque<UnwrittenTransition>& unwritten) {
   for (auto next = unwritten.rbegin(); next != unwritten.rend(); ++next) {
     const std::vector<Change>& changes = next->transition->changes;
     for (auto change = changes.rbegin(); change != changes.rend(); ++change) {
       if (change->before) {
-        allocations.insert_or_assign(change->before->workload.key, *change->before);
+        allocations.put(*change->before);
       } else {
         allocations.erase(change->after->workload.key);
       }
@@ -30,13 +27,13 @@ Allocations before(Allocations allocations, const std::deque<UnwrittenTransition
 }
 
 /// In the order of the decisions, as they were made.
-std::vector<Change> changes_to(Allocations allocations, const std::string& why) {
+std::vector<Change> changes_to(const Allocations& allocations, const std::string& why) {
   std::vector<Change> changes;
-  for (auto& [key, allocation] : allocations) {
+  for (const auto& [key, allocation] : allocations) {
     Change change;
     change.audit = AuditEntry{AuditEvent::kRecordedAgain, fmt::format("{} ({})", allocation.reason, why)};
     if (allocation.is_bound()) change.outcome = Outcome{"bound"};
-    change.after = std::move(allocation);
+    change.after = allocation;
     changes.push_back(std::move(change));
   }
   std::sort(changes.begin(), changes.end(),
@@ -67,7 +64,7 @@ Transition record_again(const Ledger& ledger, const std::deque<UnwrittenTransiti
   again.pool_vacating_before = again.pool_vacating;
   again.writes_pool = true;
   again.pool_cause.what = "started";
-  const Allocations held = before(ledger.allocations(), unwritten);
+  const Allocations held = before(ledger.allocations().share(), unwritten);
   DedicatedCpus dedicated;
   for (const auto& [key, allocation] : held) dedicated.add(allocation);
   again.free_reserved = dedicated.free_reserved_of(ledger.inventory());
