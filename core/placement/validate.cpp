@@ -27,9 +27,9 @@ Status check_shared_stay(const Placement& placement, const LedgerSnapshot& view,
 }  // namespace
 
 CpuSet shared_cpus(Mode mode, const CpuSet& within, const CpuSet& pool, const CpuSet& free_reserved, bool keep_within) {
-  const CpuSet open = pool_for(mode, pool, free_reserved);
-  const CpuSet inside = within & open;
-  return inside.empty() && !keep_within ? open : inside;
+  CpuSet inside = within & pool;
+  if (mode == Mode::kReserved) inside |= within & free_reserved;
+  return inside.empty() && !keep_within ? pool_for(mode, pool, free_reserved) : inside;
 }
 
 std::string describe_unmovable(const LedgerSnapshot& view, const CpuSet& cpus) {

@@ -299,6 +299,24 @@ INSTANTIATE_TEST_SUITE_P(
              "b: cpus 4-7>0-1, within 4-7>0-3, vacating >4-7, preferred shared   0-3 0>, evaluated 4-7>0-3 [re-placed "
              "instead of 3] (bound)",
              "pool 4-7>0-1,4-7"}},
+        Row{"ended, who was just moved and waits to go back takes no room from another",
+            {exclusive("a", {0, 1}), exclusive("c", {2, 3}),
+             changed(displaced_asking(1500),
+                     [](Allocation& b) {
+                       b.preferred->is_due = true;
+                       b.last_move = LastMove{std::chrono::milliseconds(500), MoveCause::kCrowd};
+                     }),
+             changed(displaced_asking(1500),
+                     [](Allocation& d) {
+                       d.workload = besteffort("d");
+                       d.workload.demand.cpu_request_milli = 1500;
+                       d.container_id = "c-d";
+                     })},
+            event::Ended{key_of("a"), "gone"},
+            {"a: over: gone",
+             "d: cpus 4-7>0-1, within 4-7>0-3, vacating >4-7, preferred shared   0-3 0>, evaluated 4-7>0-3 [re-placed "
+             "instead of 4] (bound)",
+             "pool 4-7>0-1,4-7"}},
         Row{"ended, who had to leave and stayed does not go back for CPUs elsewhere",
             {exclusive("a", {5}), displaced_asking(1000)},
             event::Ended{key_of("a"), "gone"},

@@ -35,6 +35,10 @@ CpuSet cpus_without_others(const Allocation& allocation) {
   return allocation.dedicated_cpus() | allocation.vacating_alone;
 }
 
+bool has_cpus_without_others(const Allocation& allocation) {
+  return allocation.is_exclusive() || !allocation.placement.withheld.empty() || !allocation.vacating_alone.empty();
+}
+
 ChangeKind kind_of(const Change& change) {
   const bool was_bound = change.before && change.before->is_bound();
   const bool is_bound = change.after && change.after->is_bound();
@@ -176,7 +180,7 @@ void Draft::keep_unleft_cpus() {
   }
   if (given_up.empty()) return;
   for_each([&](const placement::ContainerKey&, const Allocation& allocation) {
-    given_up -= cpus_without_others(allocation);
+    if (has_cpus_without_others(allocation)) given_up -= cpus_without_others(allocation);
   });
   given_up &= inventory().allowed;
   std::vector<Allocation> unleft;
@@ -321,6 +325,7 @@ void Draft::assign_decision_numbers() {
     }
   }
   transition_.pool_cause = find_cause();
+  transition_.changes.reserve(change_order_.size());
   for (const placement::ContainerKey& key : change_order_) {
     Change& change = changes_.at(key);
     const auto& cause = transition_.pool_cause.decision;

@@ -86,11 +86,19 @@ class Draft {
   /// Every allocation as it is in the draft; if the pool stays as it is, only those that change.
   template <class Visit>
   void for_each(Visit visit) const {
-    if (!pool_stays_) {
-      for (const auto& [key, allocation] : ledger_.allocations()) {
-        if (changed_.count(&allocation) == 0) visit(key, allocation);
-      }
+    for_each_other(visit);
+    for_each_changed(visit);
+  }
+  /// Those that do not change; none if the pool stays as it is.
+  template <class Visit>
+  void for_each_other(Visit visit) const {
+    if (pool_stays_) return;
+    for (const auto& [key, allocation] : ledger_.allocations()) {
+      if (changed_.count(&allocation) == 0) visit(key, allocation);
     }
+  }
+  template <class Visit>
+  void for_each_changed(Visit visit) const {
     for (const auto& [key, change] : changes_) {
       if (change.after) visit(key, *change.after);
     }
@@ -101,13 +109,17 @@ class Draft {
   bool keeps_pool() const;
   void compute_pool();
   void return_displaced();
+  bool is_open(placement::Mode mode, const CpuSet& cpus) const;
   CpuSet shared_cpus_of(const Allocation& allocation) const;
   CpuSet narrowed_to(const Allocation& allocation) const;
   bool has_to_return(const Allocation& allocation) const;
+  bool waits_to_return(const Allocation& allocation) const;
   CpuSet home_cpus_of(const Allocation& allocation) const;
+  CpuSet home_cpus_of(const Allocation& allocation, placement::Mode mode, const CpuSet& within) const;
   bool may_stay_displaced(const Allocation& allocation) const;
-  void keep_from_crowding(std::vector<Allocation>& back) const;
+  void keep_from_crowding(std::vector<const Allocation*>& back) const;
   void hold_stuck();
+  bool is_left_alone(const Allocation& allocation, const CpuSet& coming_or_going) const;
   void follow_pool();
   void note_narrowed();
   void end_squeezes();

@@ -15,19 +15,20 @@ namespace topolet::engine {
 
 /// Shared containers go back where CPUs are free again that they had to leave; one that was just moved does so later.
 void Draft::return_displaced() {
-  std::vector<Allocation> back;
+  std::vector<const Allocation*> back;
   for_each([&](const placement::ContainerKey&, const Allocation& allocation) {
     if (!allocation.preferred || allocation.was_exclusive() || allocation.stuck) return;
-    const CpuSet& within = allocation.preferred->within;
+    const Preferred& preferred = *allocation.preferred;
     // One that had to go to the reserved CPUs returns to the pool only.
-    const placement::Mode mode = allocation.preferred->placement.mode;
-    const CpuSet open = pool_for(mode, transition_.pool, transition_.free_reserved);
-    const bool is_there = !allocation.preferred->waits_for_all || within.is_subset_of(inventory().allowed);
-    if (is_there && within.intersects(open)) back.push_back(allocation);
+    const bool is_there = !preferred.waits_for_all || preferred.within.is_subset_of(inventory().allowed);
+    if (!is_there || !is_open(preferred.placement.mode, preferred.within)) return;
+    // One that is due already goes on waiting.
+    if (!preferred.is_due || !waits_to_return(allocation)) back.push_back(&allocation);
   });
   keep_from_crowding(back);
-  for (Allocation& allocation : back) {
-    if (!has_to_return(allocation) && was_just_moved(allocation, transition_.wall_time)) {
+  for (const Allocation* displaced : back) {
+    Allocation allocation = *displaced;
+    if (waits_to_return(allocation)) {
       allocation.preferred->is_due = true;
       put(std::move(allocation));
       continue;
@@ -47,6 +48,12 @@ void Draft::return_displaced() {
     put(std::move(allocation),
         {AuditEvent::kReplaced, why, preferred.nodes, std::nullopt, placement::reason_code::kReturned});
   }
+}
+
+/// Returns true if a container of this mode may run on some of these CPUs.
+bool Draft::is_open(placement::Mode mode, const CpuSet& cpus) const {
+  const bool is_reserved = mode == placement::Mode::kReserved;
+  return cpus.intersects(transition_.pool) || (is_reserved && cpus.intersects(transition_.free_reserved));
 }
 
 /// Returns the shared CPUs of a container that follows the pool.
@@ -70,7 +77,12 @@ CpuSet Draft::narrowed_to(const Allocation& allocation) const {
 
 /// The same without those that it is widened by.
 CpuSet Draft::home_cpus_of(const Allocation& allocation) const {
-  return shared_cpus(allocation.placement.mode, allocation.within, transition_.pool, transition_.free_reserved,
+  return home_cpus_of(allocation, allocation.placement.mode, allocation.within);
+}
+
+/// The same, if it had this mode and might use these CPUs.
+CpuSet Draft::home_cpus_of(const Allocation& allocation, placement::Mode mode, const CpuSet& within) const {
+  return shared_cpus(mode, within, transition_.pool, transition_.free_reserved,
                      !allocation.workload.kubelet_cpus.empty());
 }
 
@@ -80,7 +92,12 @@ bool Draft::has_to_return(const Allocation& allocation) const {
   const Allocation* before = ledger_.find(allocation.workload.key);
   const bool can_move_again = before != nullptr && before->stuck && !allocation.stuck;
   return can_move_again || allocation.squeeze != Squeeze::kNone || mode != allocation.preferred->placement.mode ||
-         !allocation.within.intersects(pool_for(mode, transition_.pool, transition_.free_reserved));
+         !is_open(mode, allocation.within);
+}
+
+/// Returns true if it may stay and was moved so short a time ago that it does.
+bool Draft::waits_to_return(const Allocation& allocation) const {
+  return was_just_moved(allocation, transition_.wall_time) && !has_to_return(allocation);
 }
 
 /// Returns true if it is as well off where it is as where it would go back to.
@@ -90,13 +107,13 @@ bool Draft::may_stay_displaced(const Allocation& allocation) const {
 
 /// Such a container goes back only when CPUs that it had to leave become free, and if there is room: where too much
 /// would be requested, it would have to move once more.
-void Draft::keep_from_crowding(std::vector<Allocation>& back) const {
+void Draft::keep_from_crowding(std::vector<const Allocation*>& back) const {
   const CpuSet gained = (transition_.pool - ledger_.pool()) | (transition_.free_reserved - ledger_.free_reserved());
-  std::erase_if(back, [&](const Allocation& allocation) {
-    const bool is_called_back = allocation.preferred->is_due || allocation.preferred->within.intersects(gained);
-    return may_stay_displaced(allocation) && !transition_.inventory && !is_called_back;
+  std::erase_if(back, [&](const Allocation* displaced) {
+    const bool is_called_back = displaced->preferred->is_due || displaced->preferred->within.intersects(gained);
+    return may_stay_displaced(*displaced) && !transition_.inventory && !is_called_back;
   });
-  if (std::none_of(back.begin(), back.end(), [this](const auto& a) { return may_stay_displaced(a); })) return;
+  if (std::none_of(back.begin(), back.end(), [this](const auto* a) { return may_stay_displaced(*a); })) return;
   SharedLoadSum sum;
   for_each([&](const placement::ContainerKey&, const Allocation& allocation) {
     if (!allocation.follows_pool()) return;
@@ -104,12 +121,12 @@ void Draft::keep_from_crowding(std::vector<Allocation>& back) const {
     sum.add(cpus, shared_request_milli(allocation));
   });
   SharedLoad load = sum.load();
-  std::erase_if(back, [&](const Allocation& allocation) {
-    Allocation returned = allocation;
-    returned.placement.mode = allocation.preferred->placement.mode;
-    returned.within = allocation.preferred->within;
+  std::erase_if(back, [&](const Allocation* displaced) {
+    const Allocation& allocation = *displaced;
+    const Preferred& preferred = *allocation.preferred;
     const CpuSet now = allocation.conflict ? allocation.placement.cpus : home_cpus_of(allocation);
-    const CpuSet home = allocation.conflict ? allocation.placement.cpus : home_cpus_of(returned);
+    const CpuSet home = allocation.conflict ? allocation.placement.cpus
+                                            : home_cpus_of(allocation, preferred.placement.mode, preferred.within);
     const std::int64_t milli = shared_request_milli(allocation);
     const SharedLoad::Load mean = load.mean(now);
     load.remove(now, milli);
@@ -144,15 +161,32 @@ void Draft::hold_stuck() {
   }
 }
 
+/// Returns true if a container that does not change otherwise has the same CPUs after the change of the pool: it is at
+/// home, and nothing comes or goes there. What a store or the machine has told is looked at whole.
+bool Draft::is_left_alone(const Allocation& allocation, const CpuSet& coming_or_going) const {
+  if (transition_.inventory || transition_.writes_pool || reconsiders_all_) return false;
+  if (allocation.is_widened() || allocation.yields()) return false;
+  const CpuSet& within = allocation.within;
+  return !within.intersects(coming_or_going) && !allocation.placement.cpus.empty() &&
+         allocation.placement.cpus.is_subset_of(within);
+}
+
 void Draft::follow_pool() {
+  const auto changed_cpus = [](const CpuSet& before, const CpuSet& now) { return (before - now) | (now - before); };
+  const CpuSet coming_or_going =
+      changed_cpus(ledger_.pool(), transition_.pool) | changed_cpus(ledger_.free_reserved(), transition_.free_reserved);
   std::vector<std::pair<placement::ContainerKey, CpuSet>> moved;
-  for_each([&](const placement::ContainerKey& key, const Allocation& allocation) {
+  const auto follow = [&](const placement::ContainerKey& key, const Allocation& allocation) {
     if (!allocation.follows_pool() || allocation.conflict) return;
     CpuSet cpus = shared_cpus_of(allocation);
     // Decisions never leave a shared container without CPUs; should one slip through, it stays where it is.
     if (cpus.empty() || cpus == allocation.placement.cpus) return;
     moved.emplace_back(key, std::move(cpus));
+  };
+  for_each_other([&](const placement::ContainerKey& key, const Allocation& allocation) {
+    if (!is_left_alone(allocation, coming_or_going)) follow(key, allocation);
   });
+  for_each_changed(follow);
   for (auto& [key, cpus] : moved) change_of(key).after->placement.cpus = std::move(cpus);
   note_narrowed();
 }
