@@ -68,6 +68,7 @@ struct Decision {
   Verdicts verdicts;
   std::vector<WishedReplacement> replace;  ///< in the order of their keys
   std::vector<RankedNodes> best_nodes;  ///< of candidates that no policy rejected, the best first: kBestNodes at most
+  std::vector<std::string> scored_by;   ///< names of the policies that gave some candidate a score, each once
   std::vector<std::string> lost_votes;  ///< names of the policies whose vote was lost
   struct InvalidReply {
     std::string policy;

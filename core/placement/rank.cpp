@@ -119,9 +119,14 @@ void audit(const std::vector<RankedCandidate>& ranking, const PolicyRequest& req
   verdicts.best.clear();
   verdicts.rejected.clear();
   decision.best_nodes.clear();
+  decision.scored_by.clear();
   for (const RankedCandidate& ranked : ranking) {
     const NodeSet& nodes = request.candidates[ranked.position].nodes;
     for (const CandidateOpinions::Opinion& opinion : ranked.opinions) {
+      auto& scored_by = decision.scored_by;
+      const bool is_score = opinion.kind == "score";
+      if (is_score && std::find(scored_by.begin(), scored_by.end(), opinion.policy) == scored_by.end())
+        scored_by.push_back(opinion.policy);
       if (opinion.kind != "reject") continue;
       ++verdicts.rejected[opinion.policy + ": " + opinion.reason];
       verdicts.add_code(opinion.code);

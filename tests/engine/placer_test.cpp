@@ -291,7 +291,7 @@ class ShortListTest : public ::testing::Test {
     const Placer placer(
         {topology_, candidates_, {}, [this](const auto& request, const placement::PlacementRules& rules) {
            asked_about_.push_back(request->candidates.size());
-           placement::Decision decision = decide(*request, rules, {{least_asked_}});
+           placement::Decision decision = decide(*request, rules, votes_);
            if (loses_votes_) decision.lost_votes = {"least"};
            return decision;
          }});
@@ -302,7 +302,7 @@ class ShortListTest : public ::testing::Test {
 
   const std::shared_ptr<const topology::Topology> topology_ = testing::machine("node:48 core:4 pu:1");
   const std::vector<placement::Candidate> candidates_ = placement::make_candidates(*topology_, topology_->allowed);
-  const std::shared_ptr<LeastAskedPolicy> least_asked_ = std::make_shared<LeastAskedPolicy>();
+  placement::Votes votes_ = {{std::make_shared<LeastAskedPolicy>()}};
   Ledger ledger_{kEightCpus, 0};
   std::vector<std::size_t> asked_about_;  ///< how many candidates
   bool loses_votes_ = false;
@@ -335,7 +335,68 @@ TEST_F(ShortListTest, AsksAgainForWhoAsksForSomethingElse) {
   for (int i = 0; i < 9; ++i) allocations.push_back(asking(fmt::format("s{}", i), 100 + i, CpuSet::range(0, 3)));
   ledger_ = ledger_of(std::move(allocations), {}, {topology_->allowed, {}, {}});
   ASSERT_EQ(plan().moves.size(), 9U);
-  EXPECT_EQ(std::count(asked_about_.begin(), asked_about_.end(), candidates_.size()), 9);
+  // About all nodes at least.
+  EXPECT_EQ(std::count_if(asked_about_.begin(), asked_about_.end(), [](std::size_t count) { return count > 48; }), 9);
+}
+
+/// Gives full marks to the best node.
+class BestOfAllPolicy final : public LeastAskedPolicy {
+ public:
+  Result<std::vector<placement::Verdict>> score(const placement::PolicyRequest& request) override {
+    auto verdicts = LeastAskedPolicy::score(request);
+    std::int32_t best = -100;
+    for (std::size_t i = 0; i < verdicts->size(); ++i) {
+      const bool has_cpus = request.candidates[i].cpus.intersects(request.shared_cpus());
+      if (has_cpus && (*verdicts)[i].kind == placement::Verdict::Kind::kScore)
+        best = std::max(best, (*verdicts)[i].score);
+    }
+    for (placement::Verdict& verdict : *verdicts) verdict.score = std::min(100, verdict.score + 100 - best);
+    return verdicts;
+  }
+};
+
+/// Has a word on sets of several nodes only.
+class WidePolicy final : public LeastAskedPolicy {
+ public:
+  const std::string& name() const override { return name_; }
+  Result<std::vector<placement::Verdict>> score(const placement::PolicyRequest& request) override {
+    std::vector<placement::Verdict> verdicts(request.candidates.size());
+    for (std::size_t i = 0; i < verdicts.size(); ++i) {
+      if (request.candidates[i].nodes.size() > 1) verdicts[i] = {placement::Verdict::Kind::kScore, 50, "is wide"};
+    }
+    return verdicts;
+  }
+
+ private:
+  const std::string name_ = "wide";
+};
+
+TEST_F(ShortListTest, AsksAboutNoSetsOfSeveralNodesWhereASingleOneIsBest) {
+  votes_ = {{std::make_shared<BestOfAllPolicy>()}};
+  std::map<NodeSet::Words, int> containers;
+  for (const Move& move : plan().moves) ++containers[move.decision.nodes.words()];
+  const std::size_t nodes_and_machine = 49;
+  for (const std::size_t count : asked_about_) EXPECT_LE(count, nodes_and_machine);
+  EXPECT_EQ(containers.size(), 47U);
+  for (const auto& [nodes, count] : containers) EXPECT_LE(count, 2) << NodeSet::from_words(nodes).to_string();
+}
+
+TEST_F(ShortListTest, AsksAboutAllWhereAnotherPolicyHasAWordOnSeveralNodes) {
+  votes_ = {{std::make_shared<BestOfAllPolicy>()}, {std::make_shared<WidePolicy>()}};
+  ASSERT_EQ(plan().moves.size(), 90U);
+  EXPECT_GT(std::count(asked_about_.begin(), asked_about_.end(), candidates_.size()), 0);
+}
+
+TEST_F(ShortListTest, AsksAboutAllForOnesWithDevices) {
+  votes_ = {{std::make_shared<BestOfAllPolicy>()}};
+  std::vector<Allocation> allocations;
+  for (int i = 0; i < 9; ++i) {
+    allocations.push_back(asking(fmt::format("s{}", i), 1000, CpuSet::range(0, 3)));
+    allocations.back().workload.devices = {"/dev/g0"};
+  }
+  ledger_ = ledger_of(std::move(allocations), {}, {topology_->allowed, {}, {}});
+  ASSERT_EQ(plan().moves.size(), 9U);
+  EXPECT_EQ(std::count(asked_about_.begin(), asked_about_.end(), candidates_.size()), 1);
 }
 
 TEST_F(PlacerTest, PlacesNobodyOnWhatIsStillBeingLeft) {

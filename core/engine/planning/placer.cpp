@@ -70,6 +70,36 @@ placement::Had had_before(const Ledger& ledger, const placement::PolicyRequest& 
   return had;
 }
 
+/// Returns the sets of single nodes and those that hwloc knows an object for: a package, the machine.
+std::set<NodeSet::Words> nodes_of_domains(const std::vector<placement::Candidate>& candidates) {
+  std::set<NodeSet::Words> found;
+  for (const placement::Candidate& candidate : candidates) {
+    if (candidate.is_domain || candidate.nodes.size() <= 1) found.insert(candidate.nodes.words());
+  }
+  return found;
+}
+
+/// Returns true if nothing ties the container to certain nodes: it uses no devices, and no scheduler has chosen a zone.
+bool needs_no_certain_nodes(const placement::Workload& workload) {
+  return workload.devices.empty() && workload.cdi_devices.empty() && workload.used_devices.empty() &&
+         !placement::zone_of(workload);
+}
+
+/// Returns true if no set of several nodes can be better than the place that was found: a single node to which each
+/// policy that has scored any candidate gives full marks.
+bool is_best_possible(const placement::Decision& decision) {
+  constexpr std::int32_t kFullMarks = 100;
+  if (decision.denied || !decision.lost_votes.empty() || decision.scored_by.empty()) return false;
+  const auto& opinions = decision.verdicts.best.front().opinions;
+  const bool is_best_for_all =
+      std::all_of(decision.scored_by.begin(), decision.scored_by.end(), [&](const std::string& policy) {
+        return std::any_of(opinions.begin(), opinions.end(), [&](const auto& opinion) {
+          return opinion.policy == policy && opinion.kind == "score" && opinion.score >= kFullMarks;
+        });
+      });
+  return is_best_for_all && decision.nodes.size() == 1;
+}
+
 }  // namespace
 
 Allocation assumed_allocation(const placement::Workload& workload, const placement::Decision& decision) {
@@ -282,8 +312,18 @@ placement::Decision Placer::decide_shared(const Ledger& ledger, const placement:
     if (list->suffices(decision)) return decision;
     constraints.among.clear();
   }
+  if (placement::omits_node_sets(deps_.candidates) && needs_no_certain_nodes(workload)) {
+    constraints.among = nodes_of_domains(deps_.candidates);
+    add_nodes_of_pod(ledger, workload, constraints.among);
+    placement::Decision decision = decide();
+    if (is_best_possible(decision)) {
+      short_lists.keep(workload, decision, ShortLists::Asked::kSome);
+      return decision;
+    }
+    constraints.among.clear();
+  }
   placement::Decision decision = decide();
-  short_lists.keep(workload, decision);
+  short_lists.keep(workload, decision, ShortLists::Asked::kAll);
   return decision;
 }
 

@@ -111,7 +111,8 @@ class Placer {
                                        const placement::PolicyRequest& newcomer) const;
   std::optional<Move> plan_move(const Ledger& after, const Allocation& allocation,
                                 const placement::PolicyRequest& beneficiary, ShortLists& short_lists) const;
-  /// Decides on a container that gets no CPUs of its own, among a short list where there is one.
+  /// Decides on a container that gets no CPUs of its own, among a short list where there is one. Where there are too
+  /// many sets of nodes to ask about each, the policies are asked about single nodes first.
   placement::Decision decide_shared(const Ledger& ledger, const placement::Workload& workload, Constraints constraints,
                                     ShortLists& short_lists) const;
 

@@ -31,7 +31,7 @@ const ShortLists::List* ShortLists::take(const placement::Workload& workload) {
   return &entry->list;
 }
 
-void ShortLists::keep(const placement::Workload& workload, const placement::Decision& decision) {
+void ShortLists::keep(const placement::Workload& workload, const placement::Decision& decision, Asked asked) {
   std::erase_if(entries_, [&](const Entry& known) { return are_alike(known.workload, workload); });
   if (decision.denied || !decision.lost_votes.empty()) return;
   List list;
@@ -42,6 +42,8 @@ void ShortLists::keep(const placement::Workload& workload, const placement::Deci
     }
     list.nodes.insert(ranked.nodes.words());
   }
+  if (asked == Asked::kSome && !decision.verdicts.best.empty())
+    list.best_of_others = std::max(list.best_of_others, decision.verdicts.best.front().score);
   entries_.push_back({workload, std::move(list)});
 }
 

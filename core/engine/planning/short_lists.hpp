@@ -26,10 +26,16 @@ class ShortLists {
     bool suffices(const placement::Decision& decision) const;
   };
 
+  /// The candidates that the policies were asked about.
+  enum class Asked : std::uint8_t {
+    kAll,
+    kSome,  ///< the others were not better
+  };
+
   /// Null if no container like this one was decided on, one of the votes was lost, or the list has served enough.
   const List* take(const placement::Workload& workload);
-  /// Keeps the best of all candidates, as `decision` on the container found them, for those that are like it.
-  void keep(const placement::Workload& workload, const placement::Decision& decision);
+  /// Keeps the best of the candidates, as `decision` on the container found them, for those that are like it.
+  void keep(const placement::Workload& workload, const placement::Decision& decision, Asked asked);
 
  private:
   struct Entry {
