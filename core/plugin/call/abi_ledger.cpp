@@ -163,7 +163,33 @@ std::vector<std::size_t> AbiLedger::positions_of(const placement::LedgerEntries&
   return positions;
 }
 
+std::optional<std::vector<std::size_t>> AbiLedger::changed_positions(const placement::LedgerEntries& entries) const {
+  if (entries.size() != containers_.size()) return std::nullopt;
+  std::vector<std::size_t> changed;
+  for (std::size_t i = 0; i < containers_.size(); ++i) {
+    if (entries.shared()[i] == containers_[i]) continue;
+    if (entries[i].key != containers_[i]->key) return std::nullopt;
+    changed.push_back(i);
+  }
+  return changed;
+}
+
+void AbiLedger::replace_at(const std::vector<std::size_t>& positions, const placement::LedgerEntries& entries) {
+  placement::LedgerEntries before;
+  placement::LedgerEntries now;
+  EntryCopier copier(contents_, values_);
+  for (const std::size_t i : positions) {
+    before.push_back(std::exchange(containers_[i], entries.shared()[i]));
+    now.push_back(containers_[i]);
+    entries_[i] = copier.copy(*containers_[i]);
+  }
+  demands_.remove(before);
+  demands_.add(now);
+}
+
 void AbiLedger::replace_entries(const placement::LedgerEntries& entries) {
+  if (const auto changed = changed_positions(entries); changed && 2 * changed->size() <= entries.size())
+    return replace_at(*changed, entries);
   const std::vector<std::size_t> positions = positions_of(entries);
   const auto new_ones = static_cast<std::size_t>(std::count(positions.begin(), positions.end(), kNew));
   if (2 * new_ones > positions.size()) return copy_entries(entries);

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "core/placement/node_demand.hpp"
@@ -47,6 +48,9 @@ class AbiLedger {
   bool shows(const placement::LedgerSnapshot& ledger) const;
   /// Where each of these containers is in containers_; kNew for those that are not there.
   std::vector<std::size_t> positions_of(const placement::LedgerEntries& entries) const;
+  /// Where the containers are that are shown otherwise than they are now; nothing if some have come or gone.
+  std::optional<std::vector<std::size_t>> changed_positions(const placement::LedgerEntries& entries) const;
+  void replace_at(const std::vector<std::size_t>& positions, const placement::LedgerEntries& entries);
   /// Takes over what is shown of the containers that stay, and copies the others.
   void replace_entries(const placement::LedgerEntries& entries);
   void copy_entries(const placement::LedgerEntries& entries);

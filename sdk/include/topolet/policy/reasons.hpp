@@ -13,7 +13,11 @@ namespace topolet::sdk {
 
 /// "3 CPUs", "1 node". For nouns whose plural ends in a plain s.
 inline std::string counted(std::size_t count, std::string_view noun) {
-  return std::to_string(count) + ' ' + std::string(noun) + (count == 1 ? "" : "s");
+  std::string text = std::to_string(count);
+  text += ' ';
+  text += noun;
+  if (count != 1) text += 's';
+  return text;
 }
 
 /// "CPU 3", "CPUs 3-5".
