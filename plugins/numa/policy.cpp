@@ -421,6 +421,7 @@ MemoryBinding Policy::adjust(const topolet_adjust_request& adjusting) const {
 
 sdk::Set Policy::propose(const topolet_request& request) const {
   sdk::Set zone = zone_of(*request.workload);
+  if (zone.empty()) return zone;
   zone &= sdk::union_of_candidates(request, &topolet_candidate::nodes);
   return zone.size() > 1 ? zone : sdk::Set();
 }
