@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <iterator>
-#include <string_view>
 
 #include "plugins/numa/quantities.hpp"
 #include "plugins/numa/zone.hpp"
@@ -17,7 +16,6 @@ constexpr std::int32_t kBest = 100;
 constexpr std::int32_t kWorst = -100;
 constexpr std::int32_t kPerNode = 30;
 constexpr std::size_t kMostNodesCounted = 7;
-constexpr std::size_t kUsualLength = 160;  // of a reason, in bytes
 
 /// Points that the second best loses, and the most that the worst can lose.
 struct Cost {
@@ -409,35 +407,21 @@ std::string CandidateScorer::division_text(const CandidateResources& candidate) 
 std::string CandidateScorer::fit_text(const CandidateResources& candidate) const {
   if (demand_.exclusive) {
     const bool one = demand_.exclusive_cpus == 1;
-    std::string text = one ? "the " : "all ";
-    text.reserve(kUsualLength);
-    text += sdk::counted(demand_.exclusive_cpus, "CPU");
-    text += one ? " requested fits on " : " requested fit on ";
-    text += candidate.name();
-    text += cache_text(candidate);
-    text += " (";
-    text += std::to_string(candidate.free_cpus);
-    text += " free)";
-    return text;
+    return std::string(one ? "the " : "all ") + sdk::counted(demand_.exclusive_cpus, "CPU") + " requested " +
+           (one ? "fits" : "fit") + " on " + candidate.name() + cache_text(candidate) + " (" +
+           std::to_string(candidate.free_cpus) + " free)";
   }
   const bool is_one_node = candidate.node_count == 1 && sdk::size_of(candidate.nodes) == 1;
-  std::string subject = candidate.name();
-  subject.reserve(kUsualLength);
-  subject += is_one_node ? " has " : " have ";
+  const std::string subject = candidate.name() + (is_one_node ? " has " : " have ");
   const char* requested = demand_.stands_for_pod ? " requested by its pod" : " requested";
   if (demand_.shared_milli == 0) {
     if (!candidate.memory.known) return subject + "an unknown amount of memory, which is taken to be enough";
     return subject + format_bytes(candidate.memory.free_bytes) + " of memory uncommitted (" +
            format_bytes(demand_.memory_bytes) + requested + ")";
   }
-  subject += format_milli(non_negative(candidate.uncommitted_milli()));
-  subject += " of ";
-  subject += sdk::counted(candidate.free_cpus, "shared CPU");
-  subject += " uncommitted (";
-  subject += format_milli(demand_.shared_milli);
-  subject += requested;
-  subject += ')';
-  return subject;
+  return subject + format_milli(non_negative(candidate.uncommitted_milli())) + " of " +
+         sdk::counted(candidate.free_cpus, "shared CPU") + " uncommitted (" + format_milli(demand_.shared_milli) +
+         requested + ")";
 }
 
 /// Lists the shortages of the candidate, each after a semicolon.
@@ -486,21 +470,18 @@ Verdict CandidateScorer::score(const CandidateResources& candidate) const {
   const std::int32_t pod = pod_penalty(candidate);
   const std::int32_t division = division_penalty(candidate);
   const std::int32_t strategy = strategy_penalty(candidate);
-  const auto add = [&reason](std::string_view what) { reason.append("; ").append(what); };
-  if (nodes > 0) {
-    add(sdk::counted(fewest_nodes_, "node"));
-    reason += " would be enough on an empty machine";
-  }
+  if (nodes > 0) reason += "; " + sdk::counted(fewest_nodes_, "node") + " would be enough on an empty machine";
   if (widened_by_memory_ && candidate.node_count == fewest_nodes_) {
     const std::int64_t bytes = std::max(demand_.memory_bytes, demand_.pod_memory_bytes);
-    add("fewer nodes cannot hold the " + format_bytes(bytes) + " of memory needed");
+    reason += "; fewer nodes cannot hold the " + format_bytes(bytes) + " of memory needed";
   }
-  if (nearness > 0) add(nearness_text(candidate));
-  if (pod > 0) add(pod_text(candidate));
-  if (division > 0) add(division_text(candidate));
-  if (strategy > 0) add(strategy_text(candidate));
-  if (candidate.node_count > 1 && !distances_known_)
-    add("the machine does not report node distances: 10 and 20 are assumed");
+  if (nearness > 0) reason += "; " + nearness_text(candidate);
+  if (pod > 0) reason += "; " + pod_text(candidate);
+  if (division > 0) reason += "; " + division_text(candidate);
+  if (strategy > 0) reason += "; " + strategy_text(candidate);
+  if (candidate.node_count > 1 && !distances_known_) {
+    reason += "; the machine does not report node distances: 10 and 20 are assumed";
+  }
   const std::int32_t least = any_shortage_ ? kWorstWithoutShortage : kWorst;
   const std::int32_t score = std::max(least, kBest - nodes - nearness - pod - division - strategy);
   return {TOPOLET_VERDICT_SCORE, score_by_zone(candidate, score), std::move(reason)};

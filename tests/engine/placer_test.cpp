@@ -8,6 +8,7 @@
 
 #include "core/engine/planning/crash_hold.hpp"
 #include "core/placement/decide.hpp"
+#include "core/placement/zone.hpp"
 #include "tests/engine/crowds.hpp"
 #include "tests/engine/ledgers.hpp"
 
@@ -387,16 +388,15 @@ TEST_F(ShortListTest, AsksAboutAllWhereAnotherPolicyHasAWordOnSeveralNodes) {
   EXPECT_GT(std::count(asked_about_.begin(), asked_about_.end(), candidates_.size()), 0);
 }
 
-TEST_F(ShortListTest, AsksAboutAllForOnesWithDevices) {
+TEST_F(ShortListTest, AsksAboutAllForOnesWithDevicesOrAZone) {
   votes_ = {{std::make_shared<BestOfAllPolicy>()}};
-  std::vector<Allocation> allocations;
-  for (int i = 0; i < 9; ++i) {
-    allocations.push_back(asking(fmt::format("s{}", i), 1000, CpuSet::range(0, 3)));
-    allocations.back().workload.devices = {"/dev/g0"};
-  }
-  ledger_ = ledger_of(std::move(allocations), {}, {topology_->allowed, {}, {}});
-  ASSERT_EQ(plan().moves.size(), 9U);
-  EXPECT_EQ(std::count(asked_about_.begin(), asked_about_.end(), candidates_.size()), 1);
+  Allocation with_device = asking("device", 1000, CpuSet::range(0, 3));
+  with_device.workload.devices = {"/dev/g0"};
+  Allocation with_zone = asking("zone", 1000, CpuSet::range(0, 3));
+  with_zone.workload = placement::with_zone(with_zone.workload, NodeSet{5});
+  ledger_ = ledger_of({with_device, with_zone}, {}, {topology_->allowed, {}, {}});
+  ASSERT_EQ(plan().moves.size(), 2U);
+  EXPECT_EQ(std::count(asked_about_.begin(), asked_about_.end(), candidates_.size()), 2);
 }
 
 TEST_F(PlacerTest, PlacesNobodyOnWhatIsStillBeingLeft) {

@@ -29,7 +29,7 @@ class ShortLists {
   /// The candidates that the policies were asked about.
   enum class Asked : std::uint8_t {
     kAll,
-    kSome,  ///< the others were not better
+    kSome,  ///< none of the others can be better
   };
 
   /// Null if no container like this one was decided on, one of the votes was lost, or the list has served enough.

@@ -35,10 +35,6 @@ CpuSet cpus_without_others(const Allocation& allocation) {
   return allocation.dedicated_cpus() | allocation.vacating_alone;
 }
 
-bool has_cpus_without_others(const Allocation& allocation) {
-  return allocation.is_exclusive() || !allocation.placement.withheld.empty() || !allocation.vacating_alone.empty();
-}
-
 ChangeKind kind_of(const Change& change) {
   const bool was_bound = change.before && change.before->is_bound();
   const bool is_bound = change.after && change.after->is_bound();
@@ -180,7 +176,7 @@ void Draft::keep_unleft_cpus() {
   }
   if (given_up.empty()) return;
   for_each([&](const placement::ContainerKey&, const Allocation& allocation) {
-    if (has_cpus_without_others(allocation)) given_up -= cpus_without_others(allocation);
+    given_up -= cpus_without_others(allocation);
   });
   given_up &= inventory().allowed;
   std::vector<Allocation> unleft;

@@ -37,8 +37,7 @@ CpuSet Ledger::pool_of(const CpuInventory& inventory, const CpuSet& exclusive, c
 
 void DedicatedCpus::add(const Allocation& allocation) {
   if (holds_exclusively(allocation.placement.mode)) exclusive |= allocation.placement.cpus;
-  withheld |= allocation.placement.withheld;
-  withheld |= allocation.vacating_alone;
+  withheld |= allocation.effective_withheld();
 }
 
 CpuSet DedicatedCpus::free_reserved_of(const CpuInventory& inventory) const {

@@ -13,11 +13,7 @@ namespace topolet::sdk {
 
 /// "3 CPUs", "1 node". For nouns whose plural ends in a plain s.
 inline std::string counted(std::size_t count, std::string_view noun) {
-  std::string text = std::to_string(count);
-  text += ' ';
-  text += noun;
-  if (count != 1) text += 's';
-  return text;
+  return std::to_string(count) + ' ' + std::string(noun) + (count == 1 ? "" : "s");
 }
 
 /// "CPU 3", "CPUs 3-5".

@@ -233,7 +233,7 @@ func (r *Replay) probe(zones []Zone) error {
 		if err != nil {
 			return err
 		}
-		if r.hasMoved {
+		if answer.movedExclusive() > 0 {
 			return nil
 		}
 		if (answer.Outcome == "placed") != (cpus == most) {
