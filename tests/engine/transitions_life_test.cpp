@@ -321,6 +321,19 @@ INSTANTIATE_TEST_SUITE_P(
             {exclusive("a", {5}), displaced_asking(1000)},
             event::Ended{key_of("a"), "gone"},
             {"a: over: gone", "b: cpus 4,6-7>4-7", "pool 0-4,6-7>0-7"}},
+        Row{"ended, who is widened by its CPUs has them again",
+            {exclusive("a", {4, 5}), changed(shared("b", Phase::kRunning, CpuSet::range(0, 3)),
+                                             [](Allocation& b) {
+                                               b.workload.qos = placement::Qos::kBurstable;
+                                               b.widening = Widening{CpuSet::range(4, 5)};
+                                             })},
+            event::Ended{key_of("a"), "gone"},
+            {"a: over: gone", "b: cpus 0-3>0-5", "pool 0-3,6-7>0-7"}},
+        Row{"ended, who is narrowed to its CPUs has these again",
+            {exclusive("a", {6}), changed(shared("b", Phase::kRunning, CpuSet::range(0, 3)),
+                                          [](Allocation& b) { b.narrowed_to = CpuSet{6}; })},
+            event::Ended{key_of("a"), "gone"},
+            {"a: over: gone", "b: cpus 0-3>6, vacating >0-3", "pool 0-5,7>0-7"}},
         Row{"pod stopped",
             {exclusive("a", {0}), changed(shared("b"), [](Allocation& b) { b.workload.key.sandbox_id = "sandbox-a"; }),
              shared("c")},
